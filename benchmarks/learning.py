@@ -54,7 +54,7 @@ def main() -> None:
         CHART.write_text(chart(report))
     if "async" in chosen.only:
         for name, is_async in (("synchronous", "false"), ("asynchronous", "true")):
-            changes = [f"episodes={chosen.episodes}", f"rl.asynchronous={is_async}"]
+            changes = [f"episodes={chosen.episodes}", f"rl.asynchronous={is_async}", "rl.reproducible=false"]
             save(name, [timed(name, seed, chosen.keep, changes) for seed in seeds])
     print(table(report))
 

@@ -16,11 +16,12 @@ from gametape.core.config import OptimConfig, RLConfig, RunConfig
 from gametape.core.token_segments import TokenSegment
 from gametape.engines.chat_formats.loader import load_chat_format
 from gametape.train.batch import TrainBatch, TrainSample
-from gametape.train.forward import forward, head_of, span_logits, token_logprobs
-from gametape.train.learner import Learner, map_large_blocks
+from gametape.train.learner import LocalLearner, map_large_blocks
 from gametape.train.losses import rl_loss, ttf_loss
 from gametape.train.packing import PackedTokens, TokenNode, pack_nodes
 from gametape.train.policy import TrainablePolicy
+from gametape.train.policy_module import ForwardOutputs, PolicyModule
+from gametape.train.token_logprobs import span_logits, token_logprobs
 from train_batch import (
     CASES,
     HINT,
@@ -54,7 +55,7 @@ def group_step(case: Case, model: Path) -> dict[str, Any]:
     rl = RLConfig(loss="dr_grpo", clip_low=0.2, clip_high=0.2, normalizer_tokens=case.longest)
     optim = OptimConfig(learning_rate=LEARNING_RATE)
     config = RunConfig(arm="rlvr", tasks="none", rl=rl, optim=optim)
-    learner = Learner(TrainablePolicy(network, load_chat_format(model), case.prompt + case.longest, {}), config)
+    learner = LocalLearner(TrainablePolicy(network, load_chat_format(model), case.prompt + case.longest, {}), config)
     pairs = zip(batch.completions, batch.advantages, strict=True)
     lines = tuple(TrainSample(_segment(batch.prompt, ids), 0, advantage) for ids, advantage in pairs)
     before_mb = resident_mb("VmRSS")
@@ -102,7 +103,7 @@ class _Target:
     """A step over one long rollout with a target in its middle."""
 
     def __init__(self, network: Any) -> None:
-        self._network, self._average = network, copy.deepcopy(network)
+        self._network, self._average = PolicyModule(network), PolicyModule(copy.deepcopy(network))
         self._optimizer = _optimizer(network)
         batch = drawn(TARGET)
         self._prompt, (self._completion,) = batch.prompt, batch.completions
@@ -115,10 +116,9 @@ class _Target:
         if way == "packed":
             span = self._completion[self._at : self._at + SPAN]
             nodes.append(TokenNode([*self._hint, *span], parent=1, at=self._at, detached=True))
-        packed, hidden_NE, logp_M = _scored(self._network, nodes)
+        packed, (hidden_NE, head_VE, _), logp_M = _scored(self._network, nodes)
         loss = rl_loss(logp_M[None], logp_M[None].detach(), [1.0], torch.ones_like(logp_M[None]), "dr_grpo")
         if way != "plain":
-            head_VE = head_of(self._network)
             if teacher_SV is None:
                 teacher_SV = span_logits(hidden_NE[packed.predecessor_N[packed.rows[2]][HINT:]], head_VE).detach()
             before_S = packed.predecessor_N[packed.rows[1]][self._at : self._at + SPAN]
@@ -139,23 +139,23 @@ class _Target:
         else:
             return None
         with torch.no_grad():
-            hidden_NE = forward(teacher, pack_nodes([TokenNode(hinted)]).to(teacher.device))
-            return span_logits(hidden_NE[first - 1 : first - 1 + SPAN], head_of(teacher))
+            hidden_NE, head_VE, _ = teacher(pack_nodes([TokenNode(hinted)]).to(teacher.device))
+            return span_logits(hidden_NE[first - 1 : first - 1 + SPAN], head_VE)
 
 
 def _optimizer(network: Any) -> torch.optim.Optimizer:
     return torch.optim.AdamW(network.parameters(), lr=LEARNING_RATE, weight_decay=0.0, fused=True)
 
 
-def _scored(network: Any, nodes: Sequence[TokenNode]) -> tuple[PackedTokens, Tensor, Tensor]:
-    """The packed nodes, their hidden states, and the log-probs of all completions, one after the other."""
+def _scored(network: PolicyModule, nodes: Sequence[TokenNode]) -> tuple[PackedTokens, ForwardOutputs, Tensor]:
+    """The packed nodes, what their forward gives, and the log-probs of all completions, one after the other."""
     packed = pack_nodes(nodes).to(network.device)
-    hidden_NE = forward(network, packed)
+    outputs = network(packed)
     chosen = [rows for rows, node in zip(packed.rows, nodes, strict=True) if node.parent == 0]
     before_M = torch.cat([packed.predecessor_N[rows] for rows in chosen])
     targets_M = torch.cat([packed.ids_N[rows] for rows in chosen])
-    logp_M, _ = token_logprobs(hidden_NE[before_M], head_of(network), targets_M)
-    return packed, hidden_NE, logp_M
+    logp_M, _ = token_logprobs(outputs.hidden_NE[before_M], outputs.head_VE, targets_M)
+    return packed, outputs, logp_M
 
 
 def _learn(network: Any, optimizer: torch.optim.Optimizer, loss: Tensor) -> float:

@@ -27,6 +27,7 @@ from tests.agent.bench import DONE, bench, runs
 from tests.patience import effort
 
 TASK = Path(__file__).parents[2] / "examples/tasks/slugs"
+pytestmark = pytest.mark.usefixtures("tasks_prepared_once")
 DEEP = "import os\nfor _ in range(1200):\n    os.mkdir('dddddd'); os.chdir('dddddd')\n"
 
 

@@ -25,6 +25,7 @@ DEEP = """python3 -c 'import os
 for _ in range(100): os.mkdir("d" * 60); os.chdir("d" * 60)'"""
 """A path longer than any call takes, in few directories."""
 RIGHT = "def add(a, b):\n    return a + b\n"
+pytestmark = pytest.mark.usefixtures("tasks_prepared_once")
 
 
 def writes(content: str) -> ScriptedTurn:
@@ -48,8 +49,8 @@ def test_many_attempts_at_once_are_scored_each_by_its_own_files(tmp_path: Path) 
     task = split_subject()
 
     async def run() -> tuple[list[Episode], int]:
-        async with TaskSandboxPool(tmp_path) as sandboxes:
-            work = present_as_work(task, tmp_path, max_turns=3)
+        async with TaskSandboxPool(tmp_path / "home") as sandboxes:
+            work = present_as_work(task, tmp_path / "home", max_turns=3)
             scripts: list[list[ScriptedTurn]] = [
                 [runs("cd tests; ls"), writes(RIGHT), DONE],
                 [runs(DEEP), writes("def add(a, b):\n    return 3\n"), DONE],
@@ -71,7 +72,7 @@ def test_a_question_is_answered_with_a_block_and_a_second_try(tmp_path: Path) ->
     right, late = f"Like this:\n```python\n{RIGHT}```\nDone.", ScriptedTurn(text="What do you mean?")
 
     async def run() -> list[Episode]:
-        async with TaskSandboxPool(tmp_path) as sandboxes:
+        async with TaskSandboxPool(tmp_path / "home") as sandboxes:
             presentation = present_as_question(task)
             return [
                 await run_script(sandboxes, task, presentation, ScriptedTurn(text=right)),
@@ -102,8 +103,8 @@ def test_files_are_scored_as_the_last_turn_left_them(tmp_path: Path) -> None:
     later = f"({wait}; echo 'def add(a, b): return a + b' > add.py; touch /tmp/over) > /dev/null 2>&1 &"
 
     async def run() -> Any:
-        async with TaskSandboxPool(tmp_path) as sandboxes:
-            environment = TaskEnvironment(sandboxes, task, present_as_work(task, tmp_path))
+        async with TaskSandboxPool(tmp_path / "home") as sandboxes:
+            environment = TaskEnvironment(sandboxes, task, present_as_work(task, tmp_path / "home"))
             workspace = await environment.reset()
             await workspace.shell(later)
             await workspace.snapshot()
@@ -122,7 +123,7 @@ def test_an_environment_forks_goes_back_and_makes_room_for_itself(tmp_path: Path
     task = split_subject()
 
     async def run() -> None:
-        async with TaskSandboxPool(tmp_path, store_bytes=12 << 20) as sandboxes:
+        async with TaskSandboxPool(tmp_path / "home", store_bytes=12 << 20) as sandboxes:
             workspace = await sandboxes.open_workspace(task)
             first = await workspace.snapshot()
             await workspace.put("add.py", RIGHT.encode())
@@ -147,7 +148,7 @@ def test_an_environment_forks_goes_back_and_makes_room_for_itself(tmp_path: Path
 
 def test_a_tree_that_does_not_fit_is_said_to_be_too_large(tmp_path: Path) -> None:
     async def run() -> None:
-        async with TaskSandboxPool(tmp_path, store_bytes=1 << 20) as sandboxes:
+        async with TaskSandboxPool(tmp_path / "home", store_bytes=1 << 20) as sandboxes:
             workspace = await sandboxes.open_workspace(split_subject())
             await workspace.shell("head -c 3000000 /dev/urandom > large")
             with pytest.raises(StoreFull):
@@ -159,10 +160,10 @@ def test_a_tree_that_does_not_fit_is_said_to_be_too_large(tmp_path: Path) -> Non
 
 def test_only_what_it_opened_is_scored(tmp_path: Path) -> None:
     async def run() -> None:
-        async with TaskSandboxPool(tmp_path) as sandboxes:
+        async with TaskSandboxPool(tmp_path / "home") as sandboxes:
             task = split_subject()
             with pytest.raises(BadInput, match="not opened by"):
-                await TaskEnvironment(sandboxes, task, present_as_work(task, tmp_path)).score(object())  # type: ignore[arg-type]
+                await TaskEnvironment(sandboxes, task, present_as_work(task, tmp_path / "home")).score(object())  # type: ignore[arg-type]
 
     asyncio.run(run())
 

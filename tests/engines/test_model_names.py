@@ -46,7 +46,9 @@ def test_a_directory_of_weights_is_run_by_the_embedded_engine(tmp_path: Path) ->
     asyncio.run(model.close())
 
 
-WHOLE = ("state.json", "model.safetensors", "optimizer.safetensors")
+WHOLE = ("state.json", "optimizer.safetensors", "model/model.safetensors")
+OLD = ("state.json", "optimizer.safetensors", "model.safetensors")
+"""Before weights had a directory of their own."""
 
 
 def test_a_training_run_stands_for_its_last_whole_checkpoint(tmp_path: Path) -> None:
@@ -60,8 +62,17 @@ def test_a_training_run_stands_for_its_last_whole_checkpoint(tmp_path: Path) -> 
     }.items():
         (saved / name).mkdir(parents=True)
         for file in files:
+            (saved / name / file).parent.mkdir(exist_ok=True)
             (saved / name / file).touch()
-    assert find_weights(tmp_path) == saved / "00000200"
+    assert find_weights(tmp_path) == find_weights(saved / "00000200") == saved / "00000200" / "model"
+
+
+def test_a_run_of_an_earlier_version_has_its_weights_beside_its_state(tmp_path: Path) -> None:
+    checkpoint = tmp_path / "checkpoints" / "00000100"
+    checkpoint.mkdir(parents=True)
+    for file in OLD:
+        (checkpoint / file).touch()
+    assert find_weights(tmp_path) == find_weights(checkpoint) == checkpoint
 
 
 def test_a_run_without_a_checkpoint_has_no_weights_yet(tmp_path: Path) -> None:

@@ -19,7 +19,18 @@ def test_it_comes_back_as_it_was(tmp_path: Path) -> None:
     assert torch.equal(back.weights["w"], SOME.weights["w"])
     assert torch.equal(back.optimizer["w.exp_avg"], SOME.optimizer["w.exp_avg"])
     assert back.state == SOME.state
-    assert (tmp_path / "00000003" / "config.json").read_bytes() == b"{}"
+    model = tmp_path / "00000003" / "model"
+    assert (model / "config.json").read_bytes() == b"{}"
+    assert sorted(path.name for path in model.iterdir()) == ["config.json", "model.safetensors"]
+
+
+def test_one_of_an_earlier_version_still_loads(tmp_path: Path) -> None:
+    checkpoint = save(tmp_path, 3, SOME, keep=2)
+    for path in (checkpoint / "model").iterdir():
+        path.rename(checkpoint / path.name)
+    (checkpoint / "model").rmdir()
+    assert latest(tmp_path) == checkpoint
+    assert torch.equal(load(checkpoint).weights["w"], SOME.weights["w"])
 
 
 def test_the_last_few_are_kept(tmp_path: Path) -> None:
@@ -38,7 +49,7 @@ def test_what_was_half_written_is_never_taken_for_one(tmp_path: Path) -> None:
 
 def test_damage_is_told(tmp_path: Path) -> None:
     checkpoint = save(tmp_path, 1, SOME, keep=2)
-    (checkpoint / "model.safetensors").write_bytes(b"nothing")
+    (checkpoint / "model" / "model.safetensors").write_bytes(b"nothing")
     with pytest.raises(BadInput, match="not a checkpoint that can be read"):
         load(checkpoint)
 

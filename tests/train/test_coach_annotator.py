@@ -1,6 +1,7 @@
 """The annotator: controls remove exactly what they name, and hints are checked against the answer."""
 
 import asyncio
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -122,17 +123,32 @@ def test_of_a_task_what_only_its_solution_has_is_secret(tmp_path: Path) -> None:
     assert not reference.leak(f"rule : {item.environment.user_prompt.split('.')[0]}")
 
 
+def test_a_tool_may_be_named_though_the_solution_uses_a_name_like_it(tmp_path: Path) -> None:
+    place = tmp_path / "task"
+    shutil.copytree(TASK, place)
+    (source,) = (place / "solution").rglob("*.py")
+    source.write_text(
+        f"{source.read_text()}\n\ndef _search(pattern: str) -> str:\n    shell = jump = pattern\n    return shell\n"
+    )
+    item = item_from_task(load_task(place, tmp_path), cast(TaskSandboxPool, SimpleNamespace(profile="full")), tmp_path)
+    reference = leak_checker_for(item.environment)
+    assert not reference.leak("Reminder: the tools are shell, jump, search.")
+    assert reference.leak("Reminder: call _search.") == "_search"
+
+
 def test_training_gives_the_coach_what_it_must_not_say() -> None:
     given: list[Any] = []
 
-    async def look(*words: Any) -> list[Any]:
+    async def look(*words: Any, writers: Any) -> list[Any]:
         given.append(words)
+        assert writers == ()
         return []
 
     turns = [number for number, job in enumerate(WORLD.plan.jobs, start=1) if job.marking]
     episode = asyncio.run(demonstrate(WORLD, ErrorAtTurnsExpert(turns), TERSE)).episode
     config = RunConfig(arm="rlvr_ttf", tasks="worlds:easy")
-    coaching = CoachAnnotator(config, cast(Any, None), RolloutLimits(), gated=False, score_group=lambda _group: {})
+    model = cast(Any, SimpleNamespace(chat_format=TERSE))
+    coaching = CoachAnnotator(config, model, RolloutLimits(), gated=False, score_group=lambda _group: {})
     coaching._coach = cast(Any, SimpleNamespace(cost=SimpleNamespace(tokens=0), annotate=look))
     asyncio.run(
         coaching.annotate(RolloutGroup(PromptRequest(0, 0, 0), (RolloutSample.from_episode(episode),)), [episode])

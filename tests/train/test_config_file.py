@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gametape.core.config import RunConfig
+from gametape.core.config import RLConfig, RunConfig
 from gametape.core.errors import BadInput
 from gametape.train.config_file import config_from_mapping, config_to_toml, default_config_toml, read_config
 
@@ -38,6 +38,7 @@ def test_what_is_set_on_the_command_line_wins(tmp_path: Path) -> None:
         ),
         (GOOD, ["zzz=3"], "--set: zzz: there is no such setting (there are: schema_version, arm, model"),
         (GOOD, ["arm=ppo"], "MODULE:CLASS, which names an algorithm of your own"),
+        (GOOD, ["ttf.judge=gpt"], "--set: ttf.judge: expected openai:MODEL@URL, policy or scripted:FILE"),
         (GOOD + "group_size = 1\n", [], "line 6: rl.group_size: expected greater than or equal to 2"),
         (GOOD.replace("rlvr", "ppo"), [], "line 1: arm: expected 'sft'"),
         ('tasks = "worlds:easy"\n', [], "run.toml: arm: expected a value"),
@@ -148,3 +149,31 @@ def test_odd_texts_and_nested_tables_survive_being_written(tmp_path: Path) -> No
     assert read_config(write_config(tmp_path, config_to_toml(config))) == config
     with pytest.raises(BadInput, match="a value that TOML cannot hold"):
         config_to_toml(RunConfig(arm="m:C", tasks="t", algorithm={"a": [None]}))
+
+
+def _defaults(config: RunConfig) -> tuple[float, int, int, int]:
+    return config.optim.learning_rate, config.rl.turn_tokens, config.rl.normalizer_tokens, config.eval.episodes
+
+
+TINY, LARGER = (3e-4, 16, 64, 256), (5e-6, 1024, 2048, 64)
+
+
+def test_defaults_go_by_the_kind_of_model() -> None:
+    assert _defaults(RunConfig(arm="rlvr", tasks="worlds:easy")) == TINY
+    assert _defaults(RunConfig(arm="rlvr", tasks="worlds:easy", model="runs/tiny")) == TINY
+    assert _defaults(RunConfig(arm="rlvr", tasks="worlds:easy", model="smollm2")) == LARGER
+    assert _defaults(RunConfig(arm="rlvr", tasks="examples/tasks", model="runs/larger")) == LARGER
+
+
+def test_what_is_set_wins_over_the_default_of_the_kind(tmp_path: Path) -> None:
+    given = {"arm": "rlvr", "tasks": "examples/tasks", "model": "smollm2", "rl": {"turn_tokens": 99}}
+    assert _defaults(config_from_mapping(given)) == (5e-6, 99, 2048, 64)
+    section = RunConfig(
+        arm="rlvr", tasks="examples/tasks", model="smollm2", rl=RLConfig(turn_tokens=98, normalizer_tokens=7)
+    )
+    assert _defaults(section) == (5e-6, 98, 7, 64)
+    text = 'arm = "rlvr"\ntasks = "examples/tasks"\nmodel = "smollm2"\n'
+    config = read_config(write_config(tmp_path, text), ["optim.learning_rate=1e-3"])
+    assert _defaults(config) == (1e-3, 1024, 2048, 64)
+    again = read_config(write_config(tmp_path, config_to_toml(config)), ["model=tiny"])
+    assert _defaults(again) == (1e-3, 1024, 2048, 64)

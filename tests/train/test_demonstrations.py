@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from gametape.agent.episode import rollout_config_for
+from gametape.agent.episode import rollout_config_for, run_episode
 from gametape.agent.limits import RolloutLimits
 from gametape.core.messages import Sampling
 from gametape.core.token_segments import split_segments
@@ -19,8 +19,8 @@ from gametape.tasks.worlds.rules import DEMANDS, PRACTICE_MARKINGS, SHARED_RULES
 from gametape.tasks.worlds.spec import WorldSpec
 from gametape.tasks.worlds.tools import tool_signatures, vocabulary_words
 from gametape.tasks.worlds.world import World
-from gametape.train.demonstrations import demonstrate, expert_policy, hinted_turns
-from gametape.train.memory_pairs import run_memory_pair
+from gametape.train.demonstrations import demonstrate, expert_policy, hinted_turns, scripted_policy
+from gametape.train.memory_pairs import play_memory_pair
 
 TERSE = TerseChatFormat(TrainedTokenizer(word_tokenizer_json(vocabulary_words())), tool_signatures())
 
@@ -134,8 +134,8 @@ def test_at_plain_things_no_hint_changes_anything():
 
 
 @pytest.mark.parametrize("remembers", [True, False])
-def test_a_writer_gets_what_its_reader_makes_of_the_note(remembers):
-    """Both play all jobs right; where no note was kept, the reader has only a guess, and both go without a reward."""
+def test_the_turn_that_wrote_a_note_gets_what_its_reader_makes_of_it(remembers):
+    """Both play all other jobs right; where no note was kept, the reader has only a guess."""
     pair = MemoryPair(WorldSpec(seed=6))
 
     def expert(plan, job, turn, rng):
@@ -145,10 +145,37 @@ def test_a_writer_gets_what_its_reader_makes_of_the_note(remembers):
             return job.correct_action._replace(values=(job.item, "nothing"))
         return perfect_expert(plan, job, turn, rng)
 
-    def config_for(assignment):
-        model = expert_policy(script_episode(assignment, expert), TERSE)
-        return rollout_config_for(assignment, model, Sampling(), RolloutLimits())
+    async def play(world):
+        model = expert_policy(script_episode(world, expert), TERSE)
+        return await run_episode(world, rollout_config_for(world, model, Sampling(), RolloutLimits()))
 
-    first, second = asyncio.run(run_memory_pair(pair, config_for))
-    assert (first.score.reward, second.score.reward) == ((1.0, 1.0) if remembers else (0.0, 0.0))
-    assert ("no code" in second.steps[1].message) != remembers
+    episode = asyncio.run(play_memory_pair(pair, play))
+    assert [step.step_id for step in episode.steps] == list(range(1, len(episode.steps) + 1))
+    reward = float(remembers)
+    assert (episode.score.passed, episode.score.reward) == (remembers, reward)
+    others, note, reader = episode.score.credits
+    (written,) = [step for step in episode.steps if step.step_id in note.steps]
+    assert [call.function_name for call in written.tool_calls] == ["keep"]
+    assert (note.reward, reader.reward) == (reward, reward)
+    agents = [step.step_id for step in episode.steps if step.source == "agent"]
+    assert sorted([*others.steps, *note.steps, *reader.steps]) == agents
+    assert len(split_segments(episode.steps)) == 2
+    told = next(step for step in episode.steps if step.step_id == min(reader.steps) - 1)
+    assert ("no code" in told.message) != remembers
+
+
+@pytest.mark.parametrize(("useful", "overlong"), [(2, True), (0, False)])
+def test_a_pair_is_cut_short_where_one_of_its_episodes_is(useful, overlong):
+    """A reader without one usable call has failed; one that had begun to work was cut short."""
+    pair = MemoryPair(WorldSpec(seed=3, horizon=4))
+
+    async def play(world):
+        acts = script_episode(world, perfect_expert)
+        turns = expert_policy(acts, TERSE).engine.turns
+        reader = world is not pair.writer
+        turns = [*turns[:useful], *([list(TERSE.stop_ids)] * 9)] if reader else turns
+        limits = RolloutLimits(turns=4 if reader else 20)
+        return await run_episode(world, rollout_config_for(world, scripted_policy(turns, TERSE), Sampling(), limits))
+
+    episode = asyncio.run(play_memory_pair(pair, play))
+    assert (episode.end.reason, episode.overlong) == ("4 turns", overlong)

@@ -18,7 +18,9 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from gametape.core.config import RunConfig
-from gametape.core.errors import BadInput
+from gametape.core.errors import BadInput, GametapeError
+from gametape.engines.model_names import find_weights, resolve_model
+from gametape.engines.token_conversation import TokenModel
 from gametape.tasks.worlds.spec import WorldSpec
 from gametape.tasks.worlds.suite import make_suite
 from gametape.train import checkpoints
@@ -35,11 +37,16 @@ SMALL: dict[str, Any] = {
     "episodes": 96,
     "tiny": {"layers": 2, "width": 64, "heads": 2, "window": 256},
     "warm": {"episodes": 1600, "batch": 16, "learning_rate": 0.008, "hint_share": 0.0},
-    "rl": {"groups": 2, "group_size": 4},
+    "rl": {"groups": 2, "group_size": 4, "reproducible": True},
     "eval": {"every": 32, "episodes": 8},
     "checkpoint": {"every": 2},
 }
 """Just enough of a warm start for some rollouts to pass and some to fail."""
+CONCURRENT = SMALL["rl"] | {"reproducible": False}
+ASYNCHRONOUS = CONCURRENT | {"asynchronous": True, "max_staleness": 2}
+
+
+CLOCK = ("seconds", "tokens_per_second", "time", "eta_seconds")
 
 
 def run_training(root: Path, config: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -53,7 +60,7 @@ def run_training(root: Path, config: dict[str, Any] | None = None) -> dict[str, 
 def curve(root: Path) -> list[dict[str, Any]]:
     """Everything in the log but the clock."""
     return [
-        {key: value for key, value in line.items() if key != "seconds"} for line in read_metrics(root / "metrics.jsonl")
+        {key: value for key, value in line.items() if key not in CLOCK} for line in read_metrics(root / "metrics.jsonl")
     ]
 
 
@@ -96,8 +103,8 @@ def _before(updates: list[dict[str, Any]], line: dict[str, Any]) -> int:
 def test_a_checkpoint_is_a_model_for_plain_transformers(finished_run: Path) -> None:
     checkpoint = checkpoints.latest(finished_run / "checkpoints")
     assert checkpoint is not None
-    network = AutoModelForCausalLM.from_pretrained(checkpoint)
-    ids = AutoTokenizer.from_pretrained(checkpoint)("put blue into file f3", return_tensors="pt").input_ids
+    network = AutoModelForCausalLM.from_pretrained(checkpoint / "model")
+    ids = AutoTokenizer.from_pretrained(checkpoint / "model")("put blue into file f3", return_tensors="pt").input_ids
     assert torch.isfinite(network(ids).logits).all()
     assert torch.equal(
         network.model.embed_tokens.weight, checkpoints.load(checkpoint).weights["model.embed_tokens.weight"]
@@ -207,9 +214,55 @@ def test_a_checkpoint_with_a_file_missing_is_passed_over(finished_run: Path, tmp
     shutil.copytree(finished_run, root)
     last = checkpoints.latest(root / "checkpoints")
     assert last is not None
-    (last / "model.safetensors").unlink()
+    (last / "model" / "model.safetensors").unlink()
     run_training(root)
     assert curve(root) == curve(finished_run)
+
+
+def test_a_checkpoint_is_a_model_for_transformers_and_for_the_engine(finished_run: Path) -> None:
+    weights = find_weights(finished_run)
+    assert {path.suffix for path in weights.iterdir()} <= {".json", ".jinja", ".txt", ".model", ".safetensors"}
+    assert [path.name for path in weights.glob("*.safetensors")] == ["model.safetensors"]
+    plain = AutoModelForCausalLM.from_pretrained(weights, dtype=torch.float32).eval()
+    saved = checkpoints.load(weights.parent).weights
+    assert all(torch.equal(plain.state_dict()[name], tensor) for name, tensor in saved.items())
+    ids = list(range(3, 40))
+    with torch.no_grad():
+        logs_TV = plain(torch.tensor([ids])).logits[0].log_softmax(-1)
+    expected = [float(logs_TV[at - 1, ids[at]]) for at in range(1, len(ids))]
+    model = resolve_model(str(finished_run), finished_run)
+    assert isinstance(model, TokenModel)
+
+    async def score() -> list[float] | None:
+        try:
+            return await model.engine.score(ids, 1)
+        finally:
+            await model.close()
+
+    assert asyncio.run(score()) == pytest.approx(expected, abs=1e-3)
+
+
+def _learned(root: Path) -> list[dict[str, Any]]:
+    return [line for line in read_metrics(root / "metrics.jsonl") if line["kind"] == "update" and line["ratio"]]
+
+
+def test_the_log_tells_sampler_and_learner_apart(finished_run: Path) -> None:
+    """In float32 and with the same weights they hardly differ, and one step for each update has ratios of 1."""
+    for line in _learned(finished_run):
+        assert line["steps"] == 1
+        assert line["importance"]["mean"] == pytest.approx(1.0, abs=1e-3)
+        assert line["importance"]["truncated"] == 0.0
+        assert (line["ratio"]["least"], line["ratio"]["most"], line["ratio"]["clipped"]) == (1.0, 1.0, 0.0)
+
+
+def test_an_update_in_several_steps_has_ratios_other_than_1(finished_run: Path, tmp_path: Path) -> None:
+    root = start_run(finished_run, tmp_path / "steps", rl=SMALL["rl"] | {"minibatches": 2, "epochs": 2}, episodes=32)
+    run_training(root)
+    learned = _learned(root)
+    assert learned
+    assert all(1 < line["steps"] <= 4 for line in learned)
+    assert any(line["ratio"]["least"] < 1.0 < line["ratio"]["most"] for line in learned)
+    assert all(line["mismatch"] < 1e-3 for line in learned)
 
 
 def test_two_processes_never_train_in_one_place(finished_run: Path) -> None:
@@ -223,9 +276,50 @@ def test_a_run_that_is_there_is_not_written_over(finished_run: Path) -> None:
         RunDirectory(finished_run).create(RunDirectory(finished_run).resume_config())
 
 
+@pytest.mark.parametrize("arm", ["sft", "rlvr_ttf"])
+def test_a_run_that_does_not_wait_learns_evaluates_and_goes_on(finished_run: Path, tmp_path: Path, arm: str) -> None:
+    """In slices of three, so that the first evaluation goes on while the policy learns; the last is of one version."""
+    changes = {"arm": arm, "rl": CONCURRENT, "eval": {"every": "6 updates", "episodes": 8, "slice": 3}}
+    root = start_run(finished_run, tmp_path / arm, **changes)
+    answer = run_training(root)
+    lines = curve(root)
+    scores = [line for line in lines if line["kind"] == "eval"]
+    updates = [line for line in lines if line["kind"] == "update"]
+    assert updates[0]["step"] <= scores[0]["step"]
+    assert scores[0]["versions"][0] == 0
+    assert scores[-1]["versions"] == [answer["updates"], answer["updates"]]
+    assert [score["episodes"] for score in scores] == [8] * len(scores)
+    assert answer["tokens"]["backpropagated"] > 0
+    assert not [line for line in lines if line["kind"] == "alarm" and line["name"] == "mismatch"]
+    learned = [number for line in updates for number in line["requests"]]
+    assert sorted(learned) == list(range(len(learned)))
+    assert answer["time"]["learn"] > 0 < answer["time"]["decode"]
+    assert list(answer["time"]) == ["decode", "tools", "verify", "coach", "learn", "idle"]
+    assert answer["device"] == "cpu"
+    extend_run(root, 104)
+    assert run_training(root)["episodes"] >= 104
+
+
+def test_a_run_that_ends_between_two_slices_scores_what_was_played(finished_run: Path, tmp_path: Path) -> None:
+    """One rollout at a time: when the only update is over the first slice was played, and the second not ordered."""
+    changes = {"rl": CONCURRENT, "rollouts": {"in_flight": 1}, "eval": {"every": 0, "episodes": 8, "slice": 5}}
+    root = start_run(finished_run, tmp_path / "between", episodes=1, **changes)
+    answer = run_training(root)
+    scores = [line for line in curve(root) if line["kind"] == "eval"]
+    assert [score["episodes"] for score in scores] == [5, 8] if answer["updates"] else [5]
+
+
+def test_what_the_second_process_refuses_is_told_as_in_the_first(finished_run: Path, tmp_path: Path) -> None:
+    """A tiny policy reads no judge's line; that is bad input, and going on would not help."""
+    root = start_run(finished_run, tmp_path / "refused", rl=ASYNCHRONOUS, arm="rlvr_ttf", ttf={"judge": "policy"})
+    with pytest.raises(GametapeError, match=r"^ttf\.judge: a tiny policy knows") as refused:
+        run_training(root)
+    assert refused.value.exit_code == 2
+
+
 def test_a_second_process_samples_while_the_first_learns(finished_run: Path, tmp_path: Path) -> None:
     """Every rollout that was learned from was young enough, and what was under way at the end is on record."""
-    root = start_run(finished_run, tmp_path / "async", rl=SMALL["rl"] | {"asynchronous": True, "max_staleness": 2})
+    root = start_run(finished_run, tmp_path / "async", rl=ASYNCHRONOUS)
     answer = run_training(root)
     assert answer["stopped_by"] == "episodes"
     ages = {int(age): count for age, count in answer["staleness"].items()}

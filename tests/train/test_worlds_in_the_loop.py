@@ -3,6 +3,8 @@
 import asyncio
 from dataclasses import replace
 
+import pytest
+
 from gametape.agent.episode import finish_episode, rollout_config_for, run_episode
 from gametape.agent.limits import RolloutLimits
 from gametape.agent.recorder import MemoryRecorder
@@ -12,6 +14,7 @@ from gametape.tasks.worlds.experts import ErrorAtTurnsExpert, perfect_expert, sc
 from gametape.tasks.worlds.spec import WorldSpec
 from gametape.tasks.worlds.world import World
 from gametape.train.demonstrations import expert_policy
+from gametape.train.rollouts import RolloutSample, gradient_members
 
 from .test_demonstrations import TERSE
 
@@ -31,13 +34,27 @@ def test_turns_without_a_call_are_counted_and_cost_no_job():
     assert [mark.turn for mark in played.score.marks] == [1, 2, 4, 5, 7, 8]
 
 
-def test_whoever_says_nothing_useful_is_cut_short():
+def test_whoever_says_nothing_useful_has_failed_and_was_not_cut_short():
     world = World(WorldSpec(seed=1, horizon=6))
     model = expert_policy([], TERSE)
     engine = replace(model.engine, turns=[list(TERSE.stop_ids)] * 20)
     played = asyncio.run(run_episode(world, config_of(world, replace(model, engine=engine))))
-    assert (played.score.passed, played.cut_short) == (False, True)
+    assert played.end.outcome == "limit"
+    assert (played.score.passed, played.overlong) == (False, False)
+    assert gradient_members([RolloutSample.from_episode(played).result]) == [0]
     assert played.score.marks == ()
+
+
+@pytest.mark.parametrize(("useful", "overlong"), [(3, True), (0, False)])
+def test_whoever_runs_out_of_turns_is_cut_short_unless_none_was_of_use(useful: int, overlong: bool):
+    world = World(WorldSpec(seed=1, horizon=6))
+    model = expert_policy(script_episode(world, perfect_expert), TERSE)
+    engine = replace(model.engine, turns=[*model.engine.turns[:useful], *([list(TERSE.stop_ids)] * 9)])
+    config = config_of(world, replace(model, engine=engine))
+    limits = config.limits.model_copy(update={"turns": 5})
+    played = asyncio.run(run_episode(world, replace(config, limits=limits)))
+    assert played.end.reason == "5 turns"
+    assert played.overlong == overlong
 
 
 def test_a_rollout_is_forked_at_the_turn_that_went_wrong():

@@ -3,7 +3,9 @@
 Training and evaluation both run their episodes here, so a policy is scored on exactly what it was trained on.
 """
 
+import asyncio
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
@@ -48,11 +50,11 @@ class Episode:
     end: RolloutEnd
     score: EpisodeScore | None
     usage: RolloutUsage
-
-    @property
-    def cut_short(self) -> bool:
-        """Whether it ran into a limit instead of ending itself."""
-        return self.end.outcome == "limit"
+    past_deadline: bool = False
+    """It was cut at its deadline; the score is that of its last finished turn."""
+    overlong: bool = False
+    """It ran into a limit that says nothing about what it did: of turns, tokens, time or cost. Without one usable call
+    there was nothing to cut short."""
 
 
 def rollout_config_for(
@@ -85,16 +87,38 @@ def rollout_config_for(
     )
 
 
+class EpisodeStages:
+    """Contexts around the parts of an episode, for whoever wants to know when they begin and end."""
+
+    def opening(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def playing(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def scoring(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+
+_NO_STAGES = EpisodeStages()
+
+
 async def run_episode(
-    environment: Environment, config: RolloutConfig, infra_error: type[GametapeError] | None = None
+    environment: Environment,
+    config: RolloutConfig,
+    infra_error: type[GametapeError] | None = None,
+    deadline_seconds: float | None = None,
+    stages: EpisodeStages = _NO_STAGES,
 ) -> Episode:
     """Reset, run to the end, score. An error of the type `infra_error` gives an episode without a score; others are
-    raised."""
+    raised. What plays for longer than `deadline_seconds` is cut, in the middle of a turn if need be."""
     try:
-        workspace = await environment.reset()
+        with stages.opening():
+            workspace = await environment.reset()
         try:
             prompts = environment.system_prompt, environment.user_prompt
-            return await finish_episode(environment, await Rollout.begin(config, workspace, MemoryRecorder(), *prompts))
+            rollout = await Rollout.begin(config, workspace, MemoryRecorder(), *prompts)
+            return await finish_episode(environment, rollout, deadline_seconds, stages)
         finally:
             await workspace.close()
     except GametapeError as error:
@@ -103,8 +127,25 @@ async def run_episode(
         return Episode(environment, (), RolloutEnd.from_error(error), None, RolloutUsage())
 
 
-async def finish_episode(environment: Environment, rollout: Rollout) -> Episode:
+async def finish_episode(
+    environment: Environment,
+    rollout: Rollout,
+    deadline_seconds: float | None = None,
+    stages: EpisodeStages = _NO_STAGES,
+) -> Episode:
     """Run a rollout that has begun, or that was forked, to its end, and score it."""
-    end = await rollout.run()
-    score = None if end.outcome == "error" else await environment.score(rollout.workspace)
-    return Episode(environment, rollout.recorder.steps, end, score, rollout.usage)
+    try:
+        with stages.playing():
+            async with asyncio.timeout(deadline_seconds) as deadline:
+                end = await rollout.run()
+    except TimeoutError:
+        if not deadline.expired():
+            raise
+        end = RolloutEnd("limit", f"cut at its deadline of {deadline_seconds:g} seconds")
+    score = None
+    if end.outcome != "error":
+        with stages.scoring():
+            score = await environment.score(rollout.workspace)
+    past_deadline, usage = deadline.expired(), rollout.usage
+    overlong = past_deadline or (end.overlong and usage.useless_turns < usage.turns)
+    return Episode(environment, rollout.recorder.steps, end, score, usage, past_deadline, overlong)

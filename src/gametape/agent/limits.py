@@ -15,6 +15,7 @@ from gametape.engines.errors import EngineError
 
 Positive = Annotated[float, Field(gt=0)]
 AtLeastOne = Annotated[int, Field(ge=1)]
+USELESS_TURNS = "turns in a row without a call that could be run"
 _KEY_REFUSED = (401, 403)
 """What servers answer to a key that is missing or not valid."""
 
@@ -30,9 +31,19 @@ class RolloutEnd(Exception):
         self.exit_code = exit_code
         """For the outcome `error`: 3 where something is missing here (a key, a server), else 1."""
 
+    @property
+    def overlong(self) -> bool:
+        return is_overlong(self.outcome, self.reason)
+
     @classmethod
     def from_error(cls, error: GametapeError) -> "RolloutEnd":
         return cls("error", str(error), 3 if _lacks_something(error) else 1)
+
+
+def is_overlong(outcome: str | None, reason: str) -> bool:
+    """Whether a limit ended work that was under way. An agent that makes no usable call has failed by itself: nothing
+    was cut short."""
+    return outcome == "limit" and not reason.endswith(USELESS_TURNS)
 
 
 def _lacks_something(error: GametapeError) -> bool:
@@ -112,7 +123,7 @@ class RolloutUsage:
             ("dollars", self.cost_usd, limits.cost_usd),
             ("seconds", self.seconds, limits.wall_seconds),
             ("seconds of tools", self.tool_seconds, limits.all_tools_seconds),
-            ("turns in a row without a call that could be run", self.useless_turns, limits.useless_turns),
+            (USELESS_TURNS, self.useless_turns, limits.useless_turns),
         )
         for what, amount, limit in used:
             if limit is not None and amount >= limit:

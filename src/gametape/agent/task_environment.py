@@ -29,6 +29,7 @@ from gametape.verify.layers.profiles import Profile
 from gametape.verify.reward import RewardKind
 from gametape.verify.runner import ZygotePool
 from gametape.verify.verifier import Verifier
+from gametape.verify.verifier_pool import VerifierPool
 
 _STORE_BYTES = 4 << 30
 _MAX_CACHED_TASKS = 256
@@ -45,8 +46,11 @@ class TaskSandboxPool:
         profile: Profile = "train",
         reward_kind: RewardKind = "layered",
         store_bytes: int = _STORE_BYTES,
+        verifiers: int = 0,
     ) -> None:
-        """`max_concurrent` bounds the commands, starts and verdicts that run at a time, not the number of rollouts."""
+        """`max_concurrent` bounds the commands, starts and verdicts that run at a time, not the number of rollouts.
+        With `verifiers` so many processes of their own verify, and verdicts are bounded by their number alone."""
+        self._verifiers = verifiers
         self._home, self._max_concurrent, self._store_bytes = home, max_concurrent, store_bytes
         self.profile, self._reward_kind = profile, reward_kind
         self._cached: OrderedDict[str, tuple[asyncio.Future[str], Verifier]] = OrderedDict()
@@ -58,6 +62,9 @@ class TaskSandboxPool:
             self._zygotes = stack.enter_context(ZygotePool(size=2))
             scheduler = SandboxScheduler(max_concurrent=self._max_concurrent, store=self._store, durably=False)
             self._scheduler = await stack.enter_async_context(scheduler)
+            self._verifier_pool = (
+                await stack.enter_async_context(VerifierPool(self._home, self._verifiers)) if self._verifiers else None
+            )
             self._stack = stack.pop_all()
         return self
 
@@ -67,7 +74,10 @@ class TaskSandboxPool:
         await self._stack.__aexit__(kind, error, trace)
 
     async def open_workspace(self, task: LoadedTask) -> "EpisodeWorkspace":
-        """A live sandbox on the task's starting tree. Raises `SandboxError` where the machine cannot give one."""
+        """A live sandbox on the task's starting tree. Raises `SandboxError` where the machine cannot give one. The
+        task's verifier is prepared meanwhile, where it has a process of its own."""
+        if self._verifier_pool:
+            self._verifier_pool.prepare(task)
         try:
             start = await asyncio.shield(self._cached_task(task)[0])
         except GametapeError:
@@ -77,14 +87,13 @@ class TaskSandboxPool:
 
     async def verify_workspace(self, task: LoadedTask, workspace: "EpisodeWorkspace") -> Verdict:
         """The verdict on the files as the last finished turn left them."""
-        verifier = self._cached_task(task)[1]
-
-        def verify() -> Verdict:
-            with _scratch("gametape-verified-") as scratch:
-                self._store.export(workspace.last_snapshot, scratch / "workspace")
-                return verifier.verify(scratch / "workspace", self.profile, self._reward_kind)
-
-        return await self._scheduler.run_in_slot(verify)
+        with _scratch("gametape-verified-") as scratch:
+            files = scratch / "workspace"
+            await asyncio.to_thread(self._store.export, workspace.last_snapshot, files)
+            if self._verifier_pool:
+                return await self._verifier_pool.verify(task, files, self.profile, self._reward_kind)
+            verifier = self._cached_task(task)[1]
+            return await self._scheduler.run_in_slot(lambda: verifier.verify(files, self.profile, self._reward_kind))
 
     def changed_paths(self, before: str, after: str) -> Iterable[str]:
         """The paths that differ between two snapshots."""

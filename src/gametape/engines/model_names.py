@@ -34,9 +34,13 @@ from gametape.record.config_file import read_user_config
 
 ScriptFactory = Callable[[], Sequence[ScriptedTurn]]
 EMBEDDED_MODEL = "smollm2"
+_TASK_SCRIPTS = ("expert", "clumsy", "cheat", "noisy")
+"""Scripts that are written for a task or a world: other verbs have none to write them for."""
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _CHECKPOINT = re.compile(r"\d{8}")
-_CHECKPOINT_FILES = ("state.json", "model.safetensors", "optimizer.safetensors")
+_CHECKPOINT_FILES = ("state.json", "optimizer.safetensors")
+_MODEL = "model"
+_WEIGHTS_FILE = "model.safetensors"
 
 
 def resolve_model(
@@ -124,7 +128,8 @@ def _scripted(name: str, rest: str, scripts: Mapping[str, ScriptFactory]) -> Mod
     path = Path(rest)
     if not rest or not path.is_file():
         known = f"{', '.join(scripts)} or " if scripts else ""
-        raise BadInput(f"{name}: no such script; give {known}a file of JSON lines")
+        why = f" ({rest} is a script for tasks and worlds, of `solve` and `eval`)" if rest in _TASK_SCRIPTS else ""
+        raise BadInput(f"{name}: no such script here{why}; give {known}a file of JSON lines")
     return scripted_model(name, read_script(path))
 
 
@@ -157,13 +162,20 @@ def _weights(name: str, home: Path, egress: EgressPolicy) -> Model:
 
 
 def find_weights(directory: Path) -> Path:
-    """The directory of weights that a path means: itself, or the last complete checkpoint of a training run."""
+    """The directory of weights that a path means: itself, that of a checkpoint, or of the last complete checkpoint of a
+    training run."""
     if not (directory / "checkpoints").is_dir():
-        return directory
+        return checkpoint_model(directory) if (directory / "state.json").exists() else directory
     saved = list_checkpoints(directory / "checkpoints")
     if not saved:
         raise BadInput(f"{directory}: the run there has no checkpoint yet")
-    return saved[-1]
+    return checkpoint_model(saved[-1])
+
+
+def checkpoint_model(checkpoint: Path) -> Path:
+    """The directory in a checkpoint that other programs can load. In runs of earlier versions it is the checkpoint."""
+    model = checkpoint / _MODEL
+    return model if model.is_dir() else checkpoint
 
 
 def list_checkpoints(directory: Path) -> list[Path]:
@@ -171,7 +183,12 @@ def list_checkpoints(directory: Path) -> list[Path]:
     if not directory.is_dir():
         return []
     named = sorted(path for path in directory.iterdir() if _CHECKPOINT.fullmatch(path.name))
-    return [path for path in named if all((path / name).exists() for name in _CHECKPOINT_FILES)]
+    return [path for path in named if _is_complete(path)]
+
+
+def _is_complete(checkpoint: Path) -> bool:
+    files = [checkpoint / name for name in _CHECKPOINT_FILES]
+    return all(path.exists() for path in [*files, checkpoint_model(checkpoint) / _WEIGHTS_FILE])
 
 
 def _from_hub(name: str, egress: EgressPolicy) -> Path:

@@ -5,7 +5,9 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -70,6 +72,25 @@ class TransformersEngine(PolicyEngine):
 
     async def policy_version(self) -> int:
         return self._version
+
+    @asynccontextmanager
+    async def pause_for_update(self, version: int | None = None) -> AsyncIterator[None]:
+        """The request that runs is finished first; others wait."""
+        reached = asyncio.Event()
+        loop, resume = asyncio.get_running_loop(), threading.Event()
+
+        def hold() -> None:
+            loop.call_soon_threadsafe(reached.set)
+            resume.wait()
+
+        self._worker.submit(hold)
+        try:
+            await reached.wait()
+            yield
+            if version is not None:
+                self.weights_changed(version)
+        finally:
+            resume.set()
 
     def weights_changed(self, version: int) -> None:
         """The trainer has changed the network in place; holds for every request that is made after this call."""

@@ -6,32 +6,35 @@ else is small messages. On a cluster the same messages go to other machines.
 
 import asyncio
 import multiprocessing
+import os
 import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from gametape.agent.limits import RolloutLimits
 from gametape.core.config import RunConfig
 from gametape.core.errors import GametapeError
+from gametape.engines.torch.device import choose_placement
+from gametape.train.activity import ActivityClock, ActivityReport
 from gametape.train.algorithms import make_algorithm
 from gametape.train.policy import load_policy
 from gametape.train.prompts import PromptDataset, open_prompt_dataset
 from gametape.train.rollouts import PromptRequest, RolloutGroup, Weights
-from gametape.train.sources import RolloutWorker
+from gametape.train.sources import ConcurrentSource, RolloutWorker, training_limits
 
 Buffers = tuple[dict[str, Tensor], dict[str, Tensor]]
 
 _SECONDS_TO_END = 2.0
-
-
-class SamplerEnded(GametapeError):
-    """The process that samples rollouts has ended."""
-
-    exit_code = 3
+_SECONDS_BETWEEN_REPORTS = 0.5
+_THREADS = 64
+"""For what rollouts wait for."""
 
 
 @dataclass(frozen=True)
@@ -43,14 +46,40 @@ class _WeightsReady:
 
 
 @dataclass(frozen=True)
-class _SamplerFailed:
+class _AnnotatorState:
+    """What the coach of an earlier process knew."""
+
+    state: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class _Finished:
+    """A group, and what its coach knows after it."""
+
+    group: RolloutGroup
+    annotator: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class SamplerFailure:
     """The sampling process ended, for this reason."""
 
     reason: str
+    refused: int = 0
+    """The exit code for it, where the process refused to begin or to go on and said so itself."""
+
+
+class SamplerEnded(GametapeError):
+    """The process that samples rollouts has ended. What it refused is told as it would be in this process."""
+
+    def __init__(self, failure: SamplerFailure) -> None:
+        ended = f"the process that samples rollouts ended: {failure.reason}; --resume goes on"
+        super().__init__(failure.reason if failure.refused else ended)
+        self.exit_code = failure.refused or 3
 
 
 class AsyncSource:
-    """A `RolloutSource`. At most two versions of weights are on their way; a third waits until the first has been
+    """A `PolicySource`. At most two versions of weights are on their way; a third waits until the first has been
     read."""
 
     def __init__(self, config: RunConfig, start: Path, home: Path, weights: Weights) -> None:
@@ -68,7 +97,10 @@ class AsyncSource:
         self._process.start()
         theirs.close()
         self._loop = asyncio.get_running_loop()
-        self._finished: asyncio.Queue[RolloutGroup | _SamplerFailed] = asyncio.Queue()
+        self._finished: asyncio.Queue[_Finished | SamplerFailure] = asyncio.Queue()
+        self._annotator_state: Mapping[str, Any] = {}
+        self._reports: list[ActivityReport] = []
+        self.in_flight = 0
         threading.Thread(target=self._listen, daemon=True, name="rollouts").start()
 
     def order(self, request: PromptRequest) -> None:
@@ -76,21 +108,28 @@ class AsyncSource:
 
     async def take(self) -> RolloutGroup:
         """The next that is finished, whichever was ordered first."""
-        group = await self._finished.get()
-        if isinstance(group, _SamplerFailed):
-            self._finished.put_nowait(group)
-            raise SamplerEnded(f"the process that samples rollouts ended: {group.reason}; --resume goes on")
-        return group
+        return self._taken(await self._finished.get())
 
     def finished(self) -> list[RolloutGroup]:
         groups = []
         while not self._finished.empty():
-            group = self._finished.get_nowait()
-            if isinstance(group, _SamplerFailed):
-                self._finished.put_nowait(group)
+            message = self._finished.get_nowait()
+            if isinstance(message, SamplerFailure):
+                self._finished.put_nowait(message)
                 break
-            groups.append(group)
+            groups.append(self._taken(message))
         return groups
+
+    def take_activity(self) -> Sequence[ActivityReport]:
+        reports, self._reports = self._reports, []
+        return reports
+
+    def annotator_state(self) -> Mapping[str, Any]:
+        return self._annotator_state
+
+    def restore_annotator(self, state: Mapping[str, Any]) -> None:
+        self._annotator_state = state
+        self._send(_AnnotatorState(state))
 
     async def publish(self, version: int, weights: Weights) -> None:
         buffer = version % 2
@@ -106,11 +145,19 @@ class AsyncSource:
         if self._process.is_alive():
             self._process.kill()
 
-    def _send(self, message: PromptRequest | _WeightsReady | None) -> None:
+    def _taken(self, message: _Finished | SamplerFailure) -> RolloutGroup:
+        """A group that is handed out, and with it what its coach has learned."""
+        if isinstance(message, SamplerFailure):
+            self._finished.put_nowait(message)
+            raise SamplerEnded(message)
+        self._annotator_state = message.annotator
+        return message.group
+
+    def _send(self, message: PromptRequest | _WeightsReady | _AnnotatorState | None) -> None:
         try:
             self._pipe.send(message)
         except OSError:
-            self._put(_SamplerFailed("its pipe is closed"))
+            self._put(SamplerFailure("its pipe is closed"))
 
     def _listen(self) -> None:
         try:
@@ -122,86 +169,105 @@ class AsyncSource:
                     self._put(message)
         except (EOFError, OSError):
             self._process.join(_SECONDS_TO_END)
-            self._put(_SamplerFailed(f"exit code {self._process.exitcode}"))
+            self._put(SamplerFailure(f"exit code {self._process.exitcode}"))
             for event in self._free:
                 event.set()
 
-    def _put(self, message: RolloutGroup | _SamplerFailed) -> None:
+    def _put(self, message: _Finished | ActivityReport | SamplerFailure) -> None:
         if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._finished.put_nowait, message)
+            self._loop.call_soon_threadsafe(self._receive, message)
+
+    def _receive(self, message: _Finished | ActivityReport | SamplerFailure) -> None:
+        if isinstance(message, ActivityReport):
+            self._reports.append(message)
+            self.in_flight = message.in_flight
+        else:
+            self._finished.put_nowait(message)
 
 
 def _shared(weights: Weights) -> dict[str, Tensor]:
-    return {name: tensor.detach().clone().share_memory_() for name, tensor in weights.items()}
+    return {name: tensor.detach().to("cpu", copy=True).share_memory_() for name, tensor in weights.items()}
 
 
 def _sampler_main(pipe: Connection, config: str, start: str, home: str, buffers: Buffers) -> None:
     """The main function of the sampling process."""
-    torch.set_num_threads(1)
+    torch.set_num_threads(max(1, (os.cpu_count() or 1) // 2))
     try:
         asyncio.run(_run_sampler(pipe, RunConfig.model_validate_json(config), Path(start), Path(home), buffers))
     except (EOFError, BrokenPipeError, KeyboardInterrupt):
         return
+    except GametapeError as error:
+        pipe.send(SamplerFailure(str(error), error.exit_code))
     except Exception as error:
-        pipe.send(_SamplerFailed(f"{type(error).__name__}: {error}"))
+        pipe.send(SamplerFailure(f"{type(error).__name__}: {error}"))
         raise
 
 
 async def _run_sampler(pipe: Connection, config: RunConfig, start: Path, home: Path, buffers: Buffers) -> None:
-    async with open_prompt_dataset(config.tasks, config.seed, home, config.rl.turns) as dataset:
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS, "rollouts"))
+    async with open_prompt_dataset(config, home) as dataset:
         await _Sampler(pipe, config, start, dataset, buffers).run()
 
 
 class _Sampler:
-    """Samples ordered groups, a bounded number at once, and takes over new weights between two steps."""
+    """A `ConcurrentSource` on weights of its own, which takes orders from a pipe and sends what is finished."""
 
     def __init__(
         self, pipe: Connection, config: RunConfig, start: Path, dataset: PromptDataset, buffers: Buffers
     ) -> None:
-        self._pipe, self._buffers, self._rl = pipe, buffers, config.rl
-        self._policy = load_policy(start)
-        limits = RolloutLimits(turns=config.rl.turns, turn_tokens=config.rl.turn_tokens, wall_seconds=None)
-        model = self._policy.sampler(staleness=config.rl.max_staleness)
+        self._pipe, self._buffers = pipe, buffers
+        self._clock = ActivityClock()
+        self._policy = load_policy(start, choose_placement(config.device, config.dtype))
+        model = self._policy.sampler(config.rl.max_staleness, threaded=True, clock=self._clock)
         self._engine = model.engine
         algorithm = make_algorithm(config)
-        self._worker = RolloutWorker(model, dataset, limits, config.rl.temperature, config.seed, algorithm.reward)
-        self._annotator = algorithm.make_annotator(model, limits)
-        self._slots = asyncio.Semaphore(config.rl.groups)
-        self._closing = asyncio.Event()
-        self._sampling: set[asyncio.Task[None]] = set()
+        worker = RolloutWorker(model, dataset, config, self._clock, algorithm.reward)
+        self._source = ConcurrentSource(worker, algorithm.make_annotator(model, training_limits(config)))
+        self._messages: asyncio.Queue[PromptRequest | _WeightsReady | _AnnotatorState | None] = asyncio.Queue()
 
     async def run(self) -> None:
+        """Until the pipe is closed, or anything goes wrong."""
         loop = asyncio.get_running_loop()
         threading.Thread(target=self._listen, args=(loop,), daemon=True).start()
-        await self._closing.wait()
-        for task in self._sampling:
-            task.cancel()
+        tasks = [asyncio.ensure_future(work()) for work in (self._obey, self._send_finished, self._report)]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await self._source.close()
 
     def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
-        try:
-            while (message := self._pipe.recv()) is not None:
-                loop.call_soon_threadsafe(self._receive, message)
-        except (EOFError, OSError):
-            pass
-        loop.call_soon_threadsafe(self._closing.set)
+        message = None
+        while True:
+            with suppress(EOFError, OSError):
+                message = self._pipe.recv()
+            loop.call_soon_threadsafe(self._messages.put_nowait, message)
+            if message is None:
+                return
+            message = None
 
-    def _receive(self, message: PromptRequest | _WeightsReady) -> None:
-        if isinstance(message, _WeightsReady):
-            self._policy.load_weights(self._buffers[message.buffer])
-            self._engine.weights_changed(message.version)
-            self._pipe.send(message)
-        else:
-            task = asyncio.ensure_future(self._sample(message))
-            self._sampling.add(task)
-            task.add_done_callback(self._ended)
+    async def _obey(self) -> None:
+        """Orders are taken as they come; weights are copied between two steps of the engine."""
+        while (message := await self._messages.get()) is not None:
+            if isinstance(message, PromptRequest):
+                self._source.order(message)
+            elif isinstance(message, _AnnotatorState):
+                self._source.restore_annotator(message.state)
+            else:
+                async with self._engine.pause_for_update():
+                    await asyncio.to_thread(self._policy.load_weights, self._buffers[message.buffer])
+                    self._engine.weights_changed(message.version)
+                self._pipe.send(message)
 
-    def _ended(self, task: "asyncio.Task[None]") -> None:
-        self._sampling.discard(task)
-        if not task.cancelled() and (error := task.exception()):
-            self._pipe.send(_SamplerFailed(f"{type(error).__name__}: {error}"))
+    async def _send_finished(self) -> None:
+        while True:
+            group = await self._source.take()
+            self._pipe.send(_Finished(group, self._source.annotator_state() or {}))
 
-    async def _sample(self, request: PromptRequest) -> None:
-        async with self._slots:
-            group, episodes = await self._worker.run_group(request, self._rl.group_size)
-            group = await self._annotator.annotate(group, episodes)
-        self._pipe.send(group)
+    async def _report(self) -> None:
+        while True:
+            await asyncio.sleep(_SECONDS_BETWEEN_REPORTS)
+            self._pipe.send(self._clock.take(self._source.in_flight))

@@ -2,14 +2,16 @@
 with the row of the forward that predicts each chosen token."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import groupby
+from random import Random
 
 import torch
 from torch import Tensor
 
 from gametape.core.token_segments import TokenSegment
-from gametape.train.packing import PackedTokens, Trie, pack_nodes
+from gametape.train.packing import PackedTokens, Trie, common_prefix, pack_nodes
 from gametape.train.rollouts import DistillTarget, RolloutGroup
 
 
@@ -25,26 +27,82 @@ class TrainSample:
     """How much its chosen tokens are made likelier, as in supervised training."""
     targets: tuple[DistillTarget, ...] = ()
     """Turns at which a hint is distilled, besides the rest."""
+    rollout_index: int = -1
+    """The rollout of its prompt that it is a segment of; -1 where the sample is all there is of its rollout."""
+    recorded: bool = False
+    """Whether it is earlier work, sampled before this run."""
+    step_advantages: tuple[tuple[int, float], ...] = ()
+    """By step, where turns have advantages of their own, in place of `advantage`."""
 
     @property
+    def has_advantage(self) -> bool:
+        return bool(self.advantage) or any(value for _, value in self.step_advantages)
+
+    @property
+    def token_advantages(self) -> Tensor:
+        """Of the tokens that the policy chose."""
+        by_step = dict(self.step_advantages)
+        steps = [self.segment.steps[at] for at in self.sampled_positions]
+        return torch.tensor([by_step.get(step, self.advantage) for step in steps], dtype=torch.float64)
+
+    @property
+    def rollout_key(self) -> tuple[int, int]:
+        """The same for all segments of one rollout."""
+        return (self.prompt_number, self.rollout_index) if self.rollout_index >= 0 else (id(self), -1)
+
+    @cached_property
     def sampled_positions(self) -> list[int]:
         """The positions of the tokens that the policy chose."""
         return [at for at, bit in enumerate(self.segment.mask) if bit]
 
+    @cached_property
+    def sampled_logp(self) -> Tensor:
+        """The log-probabilities that the sampler gave to the tokens that it chose."""
+        return torch.tensor([self.segment.logprobs[at] for at in self.sampled_positions], dtype=torch.float64)
+
 
 @dataclass(frozen=True)
 class TrainBatch:
-    """`rollouts` counts all that were sampled for this update, with a gradient or without: it fixes the normaliser."""
+    """`rollouts` counts all that were sampled for this update, with a gradient or without: it fixes the normaliser. A
+    minibatch has its share of them."""
 
     samples: tuple[TrainSample, ...]
-    rollouts: int
+    rollouts: float
     request_numbers: tuple[int, ...] = ()
     """The requests that it comes from, to name it by."""
+    tokens: float | None = None
+    """How many tokens the policy chose in all of these rollouts; None where it is not known."""
 
     @classmethod
     def of_groups(cls, samples: Iterable[TrainSample], groups: Sequence[RolloutGroup]) -> "TrainBatch":
-        rollouts = sum(len(group.rollouts) for group in groups)
-        return cls(tuple(samples), rollouts, tuple(group.request.number for group in groups))
+        rollouts = [rollout for group in groups for rollout in group.rollouts]
+        tokens = sum(sum(segment.mask) for rollout in rollouts for segment in rollout.segments)
+        return cls(tuple(samples), len(rollouts), tuple(group.request.number for group in groups), tokens)
+
+    def in_order(self) -> "TrainBatch":
+        """By prompt and rollout, whatever the order of its samples was."""
+        return replace(self, samples=tuple(sorted(self.samples, key=_place)))
+
+    def minibatches(self, count: int, seed: int) -> list["TrainBatch"]:
+        """At most `count` batches with about as many rollouts each, in a random order of prompts. Segments of a rollout
+        stay together, and rollouts of a prompt as far as that goes."""
+        if count == 1:
+            return [self.in_order()]
+        prompts = _by_prompt(self.in_order().samples)
+        Random(seed).shuffle(prompts)
+        rollouts: dict[tuple[int, int], list[TrainSample]] = {}
+        for sample in (sample for same in prompts for sample in same):
+            rollouts.setdefault(sample.rollout_key, []).append(sample)
+        units = list(rollouts.values())
+        parts = [units[len(units) * at // count : len(units) * (at + 1) // count] for at in range(count)]
+        share = replace(
+            self, rollouts=self.rollouts / count, tokens=None if self.tokens is None else self.tokens / count
+        )
+        return [
+            replace(share, samples=tuple(sample for unit in part for sample in unit)).in_order()
+            for part in parts
+            if part
+        ]
 
 
 @dataclass(frozen=True)
@@ -57,6 +115,12 @@ class TargetRows:
     hinted_rows_S: Tensor | None
     positions_S: Tensor
     """Which of the chosen tokens they are."""
+
+    def to(self, device: torch.device | str) -> "TargetRows":
+        hinted_S = None if self.hinted_rows_S is None else self.hinted_rows_S.to(device)
+        return replace(
+            self, rows_S=self.rows_S.to(device), hinted_rows_S=hinted_S, positions_S=self.positions_S.to(device)
+        )
 
 
 @dataclass(frozen=True)
@@ -76,6 +140,17 @@ class PackedBatch:
     @property
     def mask_BT(self) -> Tensor:
         return self.positions_BT >= 0
+
+    def to(self, device: torch.device | str) -> "PackedBatch":
+        return replace(
+            self,
+            packed=self.packed.to(device),
+            rows_M=self.rows_M.to(device),
+            targets_M=self.targets_M.to(device),
+            sampled_logp_M=self.sampled_logp_M.to(device),
+            positions_BT=self.positions_BT.to(device),
+            target_rows=tuple(target.to(device) for target in self.target_rows),
+        )
 
     def to_padded(self, values_M: Tensor) -> Tensor:
         """By sample: [B, T], with 0 where there is none."""
@@ -103,7 +178,7 @@ def pack_samples(samples: Sequence[TrainSample], branches: bool = False) -> Pack
         at = torch.tensor(sample.sampled_positions)
         rows.append(packed.paths[leaf][at - 1])
         targets.append(torch.tensor(sample.segment.ids)[at])
-        logprobs.append(torch.tensor(sample.segment.logprobs)[at])
+        logprobs.append(sample.sampled_logp)
         counts.append(len(at))
     return PackedBatch(
         tuple(samples),
@@ -146,18 +221,32 @@ def _last_rows(packed: PackedTokens, leaves: Sequence[int], spans: Sequence[Targ
 
 
 def micro_batches(samples: Sequence[TrainSample], max_tokens: int) -> Iterator[list[TrainSample]]:
-    """All samples of as many prompts as have `max_tokens` tokens together; a larger prompt comes alone."""
+    """Parts of at most `max_tokens` rows each, of which a sample takes those that it does not share. Samples of a
+    prompt stay together where they fit; a larger sample comes alone."""
     micro: list[TrainSample] = []
     size = 0
     for same in _by_prompt(samples):
-        tokens = sum(len(sample.segment.ids) for sample in same)
-        if micro and size + tokens > max_tokens:
+        rows = _packed_rows(same)
+        if micro and size + sum(rows) > max_tokens:
             yield micro
             micro, size = [], 0
-        micro += same
-        size += tokens
+        for sample, own in zip(same, rows, strict=True):
+            if micro and size + own > max_tokens:
+                yield micro
+                micro, size, own = [], 0, len(sample.segment.ids)  # noqa: PLW2901 - the shared rows went with the others
+            micro.append(sample)
+            size += own
     if micro:
         yield micro
+
+
+def _packed_rows(same: Sequence[TrainSample]) -> list[int]:
+    """The rows that each sample of a prompt adds to those before it."""
+    ids = [sample.segment.ids for sample in same]
+    return [
+        len(own) - max((common_prefix(own, other) for other in ids[:number]), default=0)
+        for number, own in enumerate(ids)
+    ]
 
 
 def _target_rows(
@@ -174,6 +263,10 @@ def _target_rows(
             first = before + positions.index(target.start)
             yield TargetRows(sample, target, rows_S, hinted_S, torch.arange(first, first + target.length))
         before += len(positions)
+
+
+def _place(sample: TrainSample) -> tuple[int, int]:
+    return sample.prompt_number, sample.rollout_index
 
 
 def _by_prompt(samples: Sequence[TrainSample]) -> list[list[TrainSample]]:

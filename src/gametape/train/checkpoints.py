@@ -1,7 +1,10 @@
 """Checkpoints: the state of a run on disk, written whole or not at all. The last few are kept.
 
-The weights of a checkpoint are a directory that `transformers` loads. Beside them are the optimiser's tensors and all
-counters, so that a resumed run computes the same numbers.
+model/                  weights, configuration and tokenizer: what transformers, vLLM and every verb load as it is
+optimizer.safetensors   the optimiser's tensors
+teacher.safetensors     the weights of a slow teacher, where there is one
+adapter/                a low-rank adapter by itself, where one is trained: what peft and vLLM load beside the start
+state.json              all counters, so that a resumed run computes the same numbers
 """
 
 import json
@@ -18,10 +21,11 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from gametape.core.errors import BadInput, GametapeError
-from gametape.engines.model_names import list_checkpoints
+from gametape.engines.model_names import checkpoint_model, list_checkpoints
 from gametape.record.atomic import sync_directory
 
 Tensors = Mapping[str, Tensor]
+_MODEL, _ADAPTER = "model", "adapter"
 
 
 class CheckpointNotSaved(GametapeError):
@@ -40,6 +44,9 @@ class Checkpoint:
     teacher: Tensors = field(default_factory=dict)
     """The weights of a slow teacher, where there is one."""
     files: Mapping[str, bytes] = field(default_factory=dict)
+    adapter: Tensors = field(default_factory=dict)
+    """The tensors of a low-rank adapter, where one is trained; `weights` have it in them."""
+    adapter_config: str = ""
 
 
 def save(directory: Path, step: int, checkpoint: Checkpoint, keep: int) -> Path:
@@ -84,14 +91,15 @@ def load_state(directory: Path) -> dict[str, Any]:
 
 
 def load(directory: Path) -> Checkpoint:
+    """Also one of an earlier version, whose weights lie beside its state."""
+    teacher, adapter = directory / "teacher.safetensors", directory / _ADAPTER / "adapter_model.safetensors"
     try:
         return Checkpoint(
-            weights=load_file(directory / "model.safetensors"),
+            weights=load_file(checkpoint_model(directory) / "model.safetensors"),
             state=load_state(directory),
             optimizer=load_file(directory / "optimizer.safetensors"),
-            teacher=load_file(directory / "teacher.safetensors")
-            if (directory / "teacher.safetensors").exists()
-            else {},
+            teacher=load_file(teacher) if teacher.exists() else {},
+            adapter=load_file(adapter) if adapter.exists() else {},
         )
     except (OSError, SafetensorError, ValueError) as error:
         raise BadInput(f"{directory}: not a checkpoint that can be read: {_why(error)}") from error
@@ -108,15 +116,37 @@ def clear_unfinished(directory: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _write(directory: Path, checkpoint: Checkpoint) -> None:
-    for name, content in checkpoint.files.items():
+def save_model(directory: Path, weights: Tensors, files: Mapping[str, bytes]) -> None:
+    """A new directory that `transformers` and other programs load: the weights, and the files that describe them."""
+    directory.mkdir()
+    for name, content in files.items():
         (directory / name).write_bytes(content)
+    _save_tensors(directory / "model.safetensors", weights)
+    _sync(directory)
+
+
+def _write(directory: Path, checkpoint: Checkpoint) -> None:
+    save_model(directory / _MODEL, checkpoint.weights, checkpoint.files)
     (directory / "state.json").write_text(json.dumps(checkpoint.state), encoding="utf-8")
-    files = {"model": checkpoint.weights, "optimizer": checkpoint.optimizer, "teacher": checkpoint.teacher}
-    for name, tensors in files.items():
-        if tensors or name != "teacher":
-            copies = {key: tensor.detach().contiguous().clone() for key, tensor in tensors.items()}
-            save_file(copies, directory / f"{name}.safetensors", metadata={"format": "pt"})
+    _save_tensors(directory / "optimizer.safetensors", checkpoint.optimizer)
+    if checkpoint.adapter:
+        adapter = directory / _ADAPTER
+        adapter.mkdir()
+        (adapter / "adapter_config.json").write_text(checkpoint.adapter_config, encoding="utf-8")
+        _save_tensors(adapter / "adapter_model.safetensors", checkpoint.adapter)
+        _sync(adapter)
+    if checkpoint.teacher:
+        _save_tensors(directory / "teacher.safetensors", checkpoint.teacher)
+    _sync(directory)
+
+
+def _save_tensors(path: Path, tensors: Tensors) -> None:
+    copies = {key: tensor.detach().contiguous().clone() for key, tensor in tensors.items()}
+    save_file(copies, path, metadata={"format": "pt"})
+
+
+def _sync(directory: Path) -> None:
+    """All of it is on disk."""
     for path in directory.iterdir():
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:

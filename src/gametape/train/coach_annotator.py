@@ -2,8 +2,9 @@
 of the loss."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from functools import lru_cache
 from random import Random
 from typing import Any
@@ -14,7 +15,8 @@ from gametape.agent.task_environment import TaskEnvironment
 from gametape.coach.coach import Coach, CoachSettings
 from gametape.coach.hints import CHECK_FIRST, NO_LEAK_CHECK, LeakChecker, leak_checker_from_files
 from gametape.coach.span_scores import SpanQuery, sample_continuation
-from gametape.coach.statistics import HintStatistics
+from gametape.coach.statistics import AuthorStatistics, HintStatistics
+from gametape.coach.writers.choice import writers_for
 from gametape.core.config import RunConfig, TTFConfig
 from gametape.core.hint import Hint
 from gametape.core.messages import Generation, Sampling
@@ -26,7 +28,7 @@ from gametape.engines.token_conversation import TokenModel
 from gametape.record.source_tree import SourceTree
 from gametape.tasks.worlds.experts import perfect_expert, script_episode
 from gametape.tasks.worlds.world import World
-from gametape.train.rollouts import AnnotatedEpisode, DistillTarget, RolloutGroup, distill_target_at
+from gametape.train.rollouts import AnnotatedEpisode, DistillTarget, HintCounts, RolloutGroup, distill_target_at
 
 _REMEMBERED = 64
 
@@ -62,7 +64,7 @@ def _moved(hint: Hint, episode: Episode, rng: Random) -> Hint:
 
 
 def leak_checker_for(environment: Environment) -> LeakChecker:
-    """Files of the task and prompts that the agent reads are no leak."""
+    """Files of the task, and the prompts and tools that the agent reads, are no leak."""
     if isinstance(environment, World):
         return LeakChecker(
             calls=tuple(frozenset(act.action.values) for act in script_episode(environment, perfect_expert))
@@ -71,14 +73,22 @@ def leak_checker_for(environment: Environment) -> LeakChecker:
         return NO_LEAK_CHECK
     loaded_task = environment.task
     solution = environment.task.reference.under(loaded_task.task.source_paths)
-    return _of_task(solution, loaded_task.start, environment.system_prompt, environment.user_prompt)
+    tools = json.dumps([tool.definition for tool in environment.tools()])
+    return _of_task(solution, loaded_task.start, (environment.system_prompt, environment.user_prompt, tools))
 
 
 @lru_cache(maxsize=64)
-def _of_task(solution: SourceTree, start: SourceTree, system: str, opening: str) -> LeakChecker:
+def _of_task(solution: SourceTree, start: SourceTree, read: tuple[str, ...]) -> LeakChecker:
     """Files that are as they were at the start have nothing to hide, and in a mined package nearly all of them are."""
     written = [path for path in solution if path not in start or solution.text(path) != start.text(path)]
-    return leak_checker_from_files(map(solution.text, written), [*map(start.text, start), system, opening])
+    return leak_checker_from_files(map(solution.text, written), [*map(start.text, start), *read])
+
+
+def _count_hints(hints: Iterable[Hint]) -> dict[str, HintCounts]:
+    counts: dict[str, HintCounts] = {}
+    for hint in hints:
+        counts[hint.author] = counts.get(hint.author, HintCounts()) + HintCounts(1, bool(hint.refused), hint.used)
+    return counts
 
 
 class CoachAnnotator:
@@ -101,7 +111,7 @@ class CoachAnnotator:
             temperature=rl.temperature,
             limits=limits,
         )
-        self._coach = Coach(settings)
+        self._coach, self._writers = Coach(settings), writers_for(model, config.ttf.judge)
         self._model, self._ttf, self._score_group = model, config.ttf, score_group
         self._sampling = Sampling(temperature=rl.temperature, seed=config.seed)
         self._turn_tokens = limits.turn_tokens
@@ -124,7 +134,10 @@ class CoachAnnotator:
         names = {at: f"d{group.request.number:08}.{at:03}" for at in annotated}
         leaks = leak_checker_for(episodes[0].environment)
         annotations = await asyncio.gather(
-            *(self._coach.annotate(episodes[at], self._model, name, leaks) for at, name in names.items())
+            *(
+                self._coach.annotate(episodes[at], self._model, name, leaks, writers=self._writers)
+                for at, name in names.items()
+            )
         )
         hints = dict(zip(annotated, annotations, strict=True))
         targets = [
@@ -140,14 +153,25 @@ class CoachAnnotator:
             at = targets[0].rollout_index
             advantage = self._score_group(group).get(at, 0.0)
             self.last_annotated = AnnotatedEpisode(names[at], episodes[at], hints[at], advantage)
-        return replace(group, targets=tuple(targets), coach_tokens=self._coach.cost.tokens - before + sampled)
+        return replace(
+            group,
+            targets=tuple(targets),
+            coach_tokens=self._coach.cost.tokens - before + sampled,
+            hint_counts=_count_hints(hint for annotated_hints in annotations for hint in annotated_hints),
+        )
 
     def state(self) -> dict[str, Any]:
-        return {"statistics": self._coach.statistics.to_dict(), "controls": self._controls.texts}
+        authors = {name: asdict(counts) for name, counts in self._coach.authors.items()}
+        return {
+            "statistics": self._coach.statistics.to_dict(),
+            "authors": authors,
+            "controls": dict(self._controls.texts),
+        }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         self._coach.statistics = HintStatistics.from_dict(state["statistics"])
-        self._controls.texts = state["controls"]
+        self._coach.authors = {name: AuthorStatistics(**counts) for name, counts in state.get("authors", {}).items()}
+        self._controls.texts = dict(state["controls"])
 
     def _distill_target(self, episode: Episode, hint: Hint, name: str, index: int) -> DistillTarget:
         step = next(step for step in episode.steps if step.step_id == hint.step)
@@ -157,7 +181,9 @@ class CoachAnnotator:
         target = distill_target_at(split_segments(episode.steps), hint.step, prompt, hint.type, hint.text)
         learn = self._ttf.objective
         weight = 1.0 if learn == "kl" else self._ttf.weight
-        target = replace(target, trajectory_id=name, weight=weight, learn=learn, rollout_index=index)
+        target = replace(
+            target, trajectory_id=name, weight=weight, learn=learn, rollout_index=index, author=hint.author
+        )
         first, stop = hint.span
         if learn == "resample" or (first, stop) == (0, target.length):
             return target

@@ -9,13 +9,20 @@ from gametape.core.errors import BadInput
 RESUMABLE_SETTINGS = (
     "episodes",
     "flops",
+    "allow_shared",
     "eval.every",
     "eval.episodes",
+    "eval.slice",
     "eval.stop_at",
+    "rollouts.*",
+    "memory.*",
+    "track",
     "checkpoint.every",
     "checkpoint.keep",
     "alarms.*",
     "watch.stop",
+    "device",
+    "dtype",
 )
 
 

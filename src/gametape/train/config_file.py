@@ -10,7 +10,8 @@ from typing import Any
 import tomli_w
 from pydantic import BaseModel, ValidationError
 
-from gametape.core.config import OLD_KEYS, RunConfig, current_key, with_current_keys
+from gametape.core.config import RunConfig
+from gametape.core.config_document import OLD_KEYS, current_key, with_current_keys
 from gametape.core.errors import BadInput
 from gametape.core.validation import Problem, problems_from
 

@@ -1,26 +1,21 @@
 """Held-out success on prompts that are never trained on, and the probe of what a policy forgets between evaluations."""
 
-import asyncio
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Self
 
 import torch
+from pydantic import TypeAdapter
 from torch import Tensor
 
-from gametape.agent.episode import Episode
-from gametape.agent.limits import RolloutLimits
-from gametape.coach.hinted_engine import with_hints
 from gametape.core.config import EvalConfig
-from gametape.core.seeds import seed_for
-from gametape.core.token_segments import TokenSegment, split_segments
-from gametape.engines.token_conversation import TokenModel
+from gametape.core.environment import TurnMark
+from gametape.core.token_segments import TokenSegment
 from gametape.tasks.worlds.world import World
 from gametape.train.batch import TrainSample
 from gametape.train.prompts import PromptDataset
-from gametape.train.sources import RolloutWorker
+from gametape.train.rollouts import PromptRequest, RolloutGroup
 
 _HINTED_PROMPTS = 64
 """Prompts that are attempted once more with hints."""
@@ -41,64 +36,127 @@ class HeldOutScore:
     """Attempts with an infrastructure error; no figure counts them."""
     read: int
     generated: int
+    versions: tuple[int, int] | None = None
+    """The oldest and the newest weights that played it: an evaluation goes on while the policy learns."""
 
     def to_dict(self) -> dict[str, Any]:
         """As `metrics.jsonl` has it, where infrastructure errors are called `lost`."""
         values = asdict(self)
-        return {**values, "lost": values.pop("infra_errors")}
+        return {"lost": values.pop("infra_errors"), **values}
+
+
+@dataclass(frozen=True)
+class HeldOutResult:
+    """What an evaluation keeps of one rollout."""
+
+    hinted: bool
+    passed: bool
+    infra_error: bool
+    read: int
+    generated: int
+    marks: tuple[TurnMark, ...]
+    versions: tuple[int, ...]
+    """Those that sampled it."""
+
+    @classmethod
+    def from_group(cls, group: RolloutGroup) -> Self:
+        (rollout,) = group.rollouts
+        return cls(
+            hinted=group.request.purpose == "hinted",
+            passed=rollout.result.passed,
+            infra_error=rollout.result.infra_error,
+            read=rollout.tokens_read,
+            generated=rollout.tokens_generated,
+            marks=rollout.marks,
+            versions=tuple(sorted(rollout.versions)),
+        )
 
 
 class HeldOutEvaluator:
-    """Runs a fixed list of prompts with fixed seeds, so that two evaluations differ by the weights alone."""
+    """Asks for a fixed list of prompts with fixed seeds, so that two evaluations differ by the weights alone. They are
+    played by the source of the run, beside what is learned from: an evaluation is as many requests, of which the loop
+    orders some after each update."""
 
-    def __init__(
-        self, model: TokenModel, dataset: PromptDataset, limits: RolloutLimits, config: EvalConfig, seed: int
-    ) -> None:
-        self._worker = RolloutWorker(model, dataset, limits, config.temperature, seed_for(seed, "held out"))
-        self._prompts = [dataset.held_out(number) for number in range(config.episodes)]
-        self.successes: list[list[TokenSegment]] = []
-        """The successful rollouts of the last evaluation, as segments."""
-
-    async def evaluate(self, version: int) -> HeldOutScore:
-        """With the weights of this version. Names of these attempts come before those of any request, so that the
-        engine takes them in the same order whatever else is under way. The engine keeps nothing of it."""
-        engine = self._worker.model.engine
-        engine.weights_changed(version)
-        engine.forget()
-        attempts = (self._worker.run_episode(prompt, f"a{at:06}") for at, prompt in enumerate(self._prompts))
-        episodes = await asyncio.gather(*attempts)
-        self.successes = [
-            split_segments(episode.steps) for episode in episodes if episode.score and episode.score.passed
+    def __init__(self, dataset: PromptDataset, config: EvalConfig) -> None:
+        plain = [PromptRequest(number, 0, 0, "held_out") for number in range(config.episodes)]
+        hinted = [
+            PromptRequest(number, 0, 0, "hinted")
+            for number in range(min(_HINTED_PROMPTS, config.episodes))
+            if isinstance(dataset.held_out(number).environment, World)
         ]
-        score = held_out_score(episodes, await self._hinted())
-        engine.weights_changed(version)
-        engine.forget()
-        return score
+        self._requests = [*plain, *hinted]
+        self._kept_successes = config.forgetting_probe_size
+        self._unordered: list[PromptRequest] = []
+        self._playing = 0
+        self.results: list[HeldOutResult] = []
+        self.successes: list[list[TokenSegment]] = []
+        """Successful rollouts for the probe, as segments: those whose context was rewritten are no use to it."""
 
-    async def _hinted(self) -> float | None:
-        """In worlds, where the rules are known; on some of the prompts."""
-        attempts = []
-        for at, prompt in enumerate(self._prompts[:_HINTED_PROMPTS]):
-            if isinstance(prompt.environment, World):
-                jobs = enumerate(prompt.environment.plan.jobs, start=1)
-                hints = {turn: job.hint() for turn, job in jobs if job.marking}
-                hinted = replace(prompt, adapt_model=partial(with_hints, hints=hints))
-                attempts.append(self._worker.run_episode(hinted, f"b{at:06}"))
-        return held_out_score(await asyncio.gather(*attempts), None).load_bearing if attempts else None
+    @property
+    def running(self) -> bool:
+        return bool(self._unordered or self._playing)
+
+    @property
+    def unordered(self) -> Sequence[PromptRequest]:
+        return self._unordered
+
+    def begin(self) -> None:
+        self._unordered, self.results, self.successes = list(self._requests), [], []
+
+    def take_requests(self, most: int) -> list[PromptRequest]:
+        """The next requests to be ordered. Hinted attempts begin when the others are ordered."""
+        same = [request for request in self._unordered if request.purpose == self._unordered[0].purpose]
+        taken, self._unordered = self._unordered[: min(most, len(same))], self._unordered[min(most, len(same)) :]
+        self._playing += len(taken)
+        return taken
+
+    def cut(self) -> None:
+        """Order no more: the score is that of what was ordered."""
+        self._unordered = []
+
+    def record(self, group: RolloutGroup) -> None:
+        self._playing -= 1
+        self.results.append(HeldOutResult.from_group(group))
+        (rollout,) = group.rollouts
+        if group.request.purpose == "held_out" and rollout.result.passed and len(rollout.segments) == 1:
+            self.successes = [*self.successes, list(rollout.segments)][: self._kept_successes]
+
+    def score(self) -> HeldOutScore:
+        return held_out_score(self.results)
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint holds; requests that are being played are ordered again by the loop."""
+        return {
+            "unordered": [asdict(request) for request in self._unordered],
+            "playing": self._playing,
+            "results": [asdict(result) for result in self.results],
+            "successes": [[asdict(segment) for segment in rollout] for rollout in self.successes],
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self._unordered = [PromptRequest(**request) for request in state["unordered"]]
+        self._playing = state["playing"]
+        self.results = TypeAdapter(list[HeldOutResult]).validate_python(state["results"])
+        self.successes = [[TokenSegment(**columns) for columns in rollout] for rollout in state["successes"]]
 
 
-def held_out_score(episodes: list[Episode], hinted_rate: float | None) -> HeldOutScore:
-    scores = [episode.score for episode in episodes if episode.score]
-    marks = [mark for score in scores for mark in score.marks]
+def held_out_score(results: Sequence[HeldOutResult]) -> HeldOutScore:
+    """Tokens are those of attempts without hints."""
+    plain = [result for result in results if not result.hinted]
+    counted = [result for result in plain if not result.infra_error]
+    marks = [mark for result in counted for mark in result.marks]
+    hinted = [mark for result in results if result.hinted for mark in result.marks]
+    versions = [version for result in plain for version in result.versions]
     return HeldOutScore(
-        episodes=len(scores),
-        success=sum(score.passed for score in scores) / max(1, len(scores)),
+        episodes=len(counted),
+        success=sum(result.passed for result in counted) / max(1, len(counted)),
         load_bearing=_share([mark.correct for mark in marks if mark.load_bearing]),
         ordinary=_share([mark.correct for mark in marks if not mark.load_bearing]),
-        hinted=hinted_rate,
-        infra_errors=len(episodes) - len(scores),
-        read=sum(episode.usage.prompt_tokens - episode.usage.cached_tokens for episode in episodes),
-        generated=sum(episode.usage.completion_tokens for episode in episodes),
+        hinted=_share([mark.correct for mark in hinted if mark.load_bearing]),
+        infra_errors=len(plain) - len(counted),
+        read=sum(result.read for result in plain),
+        generated=sum(result.generated for result in plain),
+        versions=(min(versions), max(versions)) if versions else None,
     )
 
 

@@ -1,36 +1,39 @@
-"""One update: from a batch of samples to new weights. The logits of a whole rollout are never held at once."""
+"""One update: from a batch of samples to new weights, in one step of the optimiser or in several. The logits of a whole
+rollout are never held at once."""
 
 import ctypes
 import math
 from collections.abc import Sequence
-from copy import deepcopy
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from gametape.core.config import RunConfig
 from gametape.core.errors import GametapeError
 from gametape.core.protocols import Learner
+from gametape.core.seeds import seed_for
 from gametape.train.algorithms import make_algorithm
-from gametape.train.algorithms.base import Algorithm, MicroBatch
-from gametape.train.batch import PackedBatch, TrainBatch, TrainSample, micro_batches, pack_samples
+from gametape.train.algorithms.base import Algorithm
+from gametape.train.batch import TrainBatch, TrainSample
 from gametape.train.checkpoints import Checkpoint
-from gametape.train.forward import forward, head_of, token_logprobs
+from gametape.train.memory_plan import RECOMPUTE_FROM
 from gametape.train.optim import clip_grad_norm, make_optimizer, schedule_factor, warmup_factor
 from gametape.train.policy import TrainablePolicy
+from gametape.train.policy_module import PolicyModule
+from gametape.train.ranks import Ranks
+from gametape.train.reference_policy import make_reference
+from gametape.train.references import SampleLogprobs
 from gametape.train.rollouts import Weights
+from gametape.train.shards import shard_module
+from gametape.train.step_gradient import Scorer, StepGradient
+from gametape.train.update_metrics import UpdateMetrics, UpdateTotals
 
 _M_MMAP_THRESHOLD = -3
 _MMAP_THRESHOLD_BYTES = 4 << 20
-_COMPARED_SHARE = 8
-"""One in so many samples of a micro-batch, and at least two, are compared with the start of the run."""
 _SMALL = 2_000_000
 """Parameters up to which a second thread gains a tenth on an idle machine, and on a busy one keeps all the others
 waiting."""
-_LARGE = 20_000_000
-"""Parameters from which on memory is what runs out: layers are then computed again instead of kept."""
 
 
 def map_large_blocks() -> bool:
@@ -43,198 +46,137 @@ def map_large_blocks() -> bool:
 
 
 class TrainingDiverged(GametapeError):
-    """A loss or a gradient is not a number. The weights are those before the update."""
+    """A loss or a gradient is not a number. The weights are those before the step that it was for."""
 
     exit_code = 1
-
-
-@dataclass(frozen=True)
-class UpdateMetrics:
-    """What an update did, in numbers. None where there was nothing to measure it on."""
-
-    lines: int
-    """Samples."""
-    tokens: int
-    """Back-propagated."""
-    forwarded: int
-    loss: float | None = None
-    ttf: float | None = None
-    """The part of the loss that comes from targets, with its factor."""
-    targets: int = 0
-    gradient: float | None = None
-    entropy: float | None = None
-    kl_to_start: float | None = None
-    mismatch: float | None = None
-    """Mean difference to the sampler's log-probabilities, over tokens that these very weights sampled."""
-    mismatch_max: float | None = None
 
 
 class LocalLearner:
     """A `Learner` in this process. It holds the optimiser, and a copy of the weights that the run began with; what is
     learned, and by which loss, is the algorithm's."""
 
-    def __init__(self, policy: TrainablePolicy, config: RunConfig, algorithm: Algorithm | None = None) -> None:
+    def __init__(
+        self,
+        policy: TrainablePolicy,
+        config: RunConfig,
+        algorithm: Algorithm | None = None,
+        ranks: Ranks | None = None,
+    ) -> None:
         """Without `algorithm` it is the one that the configuration's `arm` names."""
         self.policy, self.algorithm, self._config = policy, algorithm or make_algorithm(config), config
-        self._start = deepcopy(policy.network).requires_grad_(False)
-        self.algorithm.setup(policy.network)
+        self._ranks = ranks or Ranks()
+        module = self._module = PolicyModule(policy.network, policy.adapters)
+        needs_start = config.memory.measure_start or self.algorithm.needs_start
+        start = make_reference(module, moves=False) if needs_start else None
+        self.algorithm.setup(module)
+        if policy.parameters >= RECOMPUTE_FROM:
+            map_large_blocks()
+        if config.memory.recompute == "on" or (
+            config.memory.recompute == "auto" and policy.parameters >= RECOMPUTE_FROM
+        ):
+            module.checkpoint_activations()
+        if self._ranks.mesh:
+            starts = start.modules() if start else ()
+            for each in (module, *starts):
+                _narrow_frozen(each, self._ranks.compute_dtype)
+            for each in (module, *starts, *self.algorithm.modules()):
+                shard_module(each, self._ranks.mesh, self._ranks.compute_dtype, config.memory.offload)
         optim = config.optim
         self.optimizer = make_optimizer(policy.network, optim.name, optim.learning_rate, optim.weight_decay)
         if policy.parameters <= _SMALL:
             torch.set_num_threads(1)
-        if policy.parameters >= _LARGE:
-            policy.network.gradient_checkpointing_enable()
-            map_large_blocks()
+        self._score = Scorer(module, self._ranks, optim.micro_batch_tokens)
+        self._gradient = StepGradient(module, start, self.algorithm, config, self._ranks)
 
     @property
     def parameters(self) -> int:
         return self.policy.parameters
 
+    @property
+    def device(self) -> str:
+        return str(self.policy.network.device)
+
     def update(self, batch: TrainBatch, step: int, version: int, spent: float = 0.0) -> UpdateMetrics:
-        """Learn from a batch, in micro-batches. The learning rate goes by `spent`. Without a sample nothing changes."""
+        """Learn from a batch, in minibatches. The learning rate goes by `spent`. Without a sample nothing changes."""
         self.algorithm.target_metrics = []
+        totals = UpdateTotals(version)
         if not batch.samples:
-            return UpdateMetrics(lines=0, tokens=0, forwarded=0)
-        totals = _UpdateTotals()
-        parts = list(micro_batches(batch.samples, self._config.optim.micro_batch_tokens))
-        for samples in parts:
-            self._backward(samples, parts, batch, version, totals)
-        self._step(batch, step, spent, totals)
-        targets = len(self.algorithm.target_metrics)
-        return UpdateMetrics(
-            lines=len(batch.samples),
-            tokens=totals.rows,
-            forwarded=totals.rows + totals.only_read,
-            loss=totals.loss,
-            ttf=totals.extra if targets else None,
-            targets=targets,
-            gradient=totals.gradient,
-            entropy=totals.entropy / totals.chosen,
-            kl_to_start=totals.kl / totals.compared if totals.compared else None,
-            mismatch=totals.mismatch / totals.own if totals.own else None,
-            mismatch_max=totals.mismatch_max if totals.own else None,
-        )
+            return totals.metrics(lines=0)
+        rl = self._config.rl
+        epochs = [
+            batch.minibatches(rl.minibatches, seed_for(self._config.seed, "minibatches", step, epoch))
+            for epoch in range(rl.epochs)
+        ]
+        proximal: SampleLogprobs = {}
+        if sum(map(len, epochs)) > 1:
+            proximal = self._score(batch.in_order().samples, rl.temperature, totals)
+        for epoch, minibatches in enumerate(epochs):
+            for minibatch in minibatches:
+                totals.measured = epoch == 0
+                self._gradient.add(minibatch, proximal, totals)
+                self._step(batch, step, spent, totals)
+        totals = UpdateTotals.of_ranks(self._ranks.gather(totals))
+        targets = [metrics for rank in self._ranks.gather(self.algorithm.target_metrics) for metrics in rank]
+        self.algorithm.target_metrics = targets
+        return totals.metrics(lines=len(batch.samples), targets=len(targets))
 
     def score(self, samples: Sequence[TrainSample]) -> list[Tensor]:
         """At temperature 1."""
-        scores: list[Tensor] = []
-        for part in micro_batches(samples, self._config.optim.micro_batch_tokens):
-            logp_M = self._logprobs(self.policy.network, pack_samples(part), temperature=1.0)
-            scores += logp_M.split([len(sample.sampled_positions) for sample in part])
-        return scores
+        scored = self._score(samples, 1.0, UpdateTotals(0))
+        self._module.release()
+        return [scored[id(sample)].cpu() for sample in samples]
 
     def publish(self) -> Weights:
-        return self.policy.weights()
+        """A sampler with tensors of its own has them too afterwards; nothing may be sampled meanwhile."""
+        weights = self.policy.weights()
+        self.policy.copy_to_sampler(weights)
+        return weights
 
     def save(self) -> Checkpoint:
         """Without the state of the run, which is the loop's."""
+        adapters = self.policy.adapters
         return Checkpoint(
-            self.policy.weights(), {}, self.optimizer.tensors(), self.algorithm.tensors(), self.policy.files
+            self.policy.weights(),
+            {},
+            self.optimizer.tensors(),
+            self.algorithm.tensors(),
+            self.policy.files,
+            adapters.tensors() if adapters else {},
+            adapters.peft_config() if adapters else "",
         )
 
     def load(self, state: Checkpoint) -> None:
-        self.policy.load_weights(state.weights)
+        if self.policy.adapters:
+            self.policy.adapters.load(state.adapter)
+        else:
+            self.policy.load_weights(state.weights)
         self.optimizer.load(state.optimizer)
         self.algorithm.load_tensors(state.teacher)
 
-    def _step(self, batch: TrainBatch, step: int, spent: float, totals: "_UpdateTotals") -> None:
+    def _step(self, batch: TrainBatch, step: int, spent: float, totals: UpdateTotals) -> None:
         optim, network = self._config.optim, self.policy.network
         norm = clip_grad_norm((parameter.grad for parameter in network.parameters()), optim.clip_norm)
-        totals.gradient = norm.value
-        if not (norm.finite and math.isfinite(totals.loss)):
+        totals.gradient += norm.value
+        totals.steps += 1
+        if not norm.finite or self._ranks.any(not math.isfinite(totals.loss)):
             self.optimizer.clear()
             named = ", ".join(map(str, batch.request_numbers[:8])) or "demonstrations"
             raise TrainingDiverged(
                 f"update {step}: the loss is {totals.loss}, its gradient {norm.value}; the draws are {named}"
             )
+        self._module.release()
         factor = schedule_factor(optim.schedule, spent) * warmup_factor(step, optim.warmup)
         self.optimizer.step(factor * self.algorithm.lr_factor(batch))
         self.optimizer.clear()
-        self.algorithm.after_update(network)
+        self.algorithm.after_update(self._module)
 
-    def _backward(
-        self,
-        samples: list[TrainSample],
-        parts: Sequence[Sequence[TrainSample]],
-        batch: TrainBatch,
-        version: int,
-        totals: "_UpdateTotals",
-    ) -> None:
-        """Gradients down to the last hidden states are taken loss by loss, so that one can have a cap of its own; from
-        there all go back together."""
-        network, temperature = self.policy.network, self._config.rl.temperature
-        packed = pack_samples(samples, branches=self.algorithm.packs_hints)
-        hidden_NE, head_VE = forward(network, packed.packed), head_of(network)
-        ends: tuple[Tensor, Tensor] = (hidden_NE.detach().requires_grad_(), head_VE.detach().requires_grad_())
-        logp_M, entropy_M = token_logprobs(ends[0][packed.rows_M], ends[1], packed.targets_M, temperature)
-        micro = MicroBatch(batch, parts, packed, logp_M, *ends, start_logprobs=self._start_logprobs)
-        loss = self.algorithm.loss(micro)
-        grads = torch.autograd.grad(loss, ends, allow_unused=True)
-        totals.loss += float(loss.detach())
-        if extra := self.algorithm.extra_loss(micro):
-            extra_grads: tuple[Tensor | None, ...] = torch.autograd.grad(extra.loss, ends, allow_unused=True)
-            clip_grad_norm(extra_grads, extra.clip_norm)
-            totals.only_read += extra.tokens_read
-            totals.extra += float(extra.loss.detach())
-            totals.loss += float(extra.loss.detach())
-            grads = _added(grads, extra_grads)
-        hidden_NE.backward(grads[0])
-        head_VE.grad = grads[1] if head_VE.grad is None else head_VE.grad + grads[1]
-        self._measure(packed, logp_M.detach(), entropy_M.detach(), version, totals)
 
-    def _start_logprobs(self, packed: PackedBatch) -> Tensor:
-        return self._logprobs(self._start, packed, self._config.rl.temperature)
-
-    @torch.no_grad()  # type: ignore[untyped-decorator]
-    def _logprobs(self, network: nn.Module, packed: PackedBatch, temperature: float) -> Tensor:
-        hidden_ME = forward(network, packed.packed)[packed.rows_M]
-        return token_logprobs(hidden_ME, head_of(network), packed.targets_M, temperature)[0]
-
-    @torch.no_grad()  # type: ignore[untyped-decorator]
-    def _measure(
-        self, packed: PackedBatch, logp_M: Tensor, entropy_M: Tensor, version: int, totals: "_UpdateTotals"
-    ) -> None:
-        samples = packed.samples
-        totals.rows += packed.packed.gradient_rows
-        totals.chosen += len(logp_M)
-        totals.entropy += float(entropy_M.sum())
-        versions = [sample.segment.policy_versions[at] for sample in samples for at in sample.sampled_positions]
-        own_M = torch.tensor(versions) == version
-        if own_M.any():
-            gaps = (logp_M - packed.sampled_logp_M)[own_M].abs()
-            totals.own += len(gaps)
-            totals.mismatch += float(gaps.sum())
-            totals.mismatch_max = max(totals.mismatch_max, float(gaps.max()))
-        if not totals.compared:
-            some = pack_samples(samples[: max(2, len(samples) // _COMPARED_SHARE)])
-            before_M = self._start_logprobs(some)
-            totals.compared = len(before_M)
-            totals.only_read += len(some.packed.ids_N)
-            totals.kl = float((logp_M[: len(before_M)] - before_M).sum())
+def _narrow_frozen(module: PolicyModule, dtype: torch.dtype | None) -> None:
+    """Weights that are not learned need no more precision than layers compute in."""
+    for parameter in module.parameters():
+        if dtype and not parameter.requires_grad:
+            parameter.data = parameter.data.to(dtype)
 
 
 PolicyLearner: TypeAlias = Learner[TrainBatch, TrainSample, UpdateMetrics, Tensor, Weights, Checkpoint]
 """What the loop asks for; `LocalLearner` is one."""
-
-
-@dataclass
-class _UpdateTotals:
-    """Sums over the micro-batches of one update."""
-
-    loss: float = 0.0
-    extra: float = 0.0
-    gradient: float = 0.0
-    rows: int = 0
-    only_read: int = 0
-    chosen: int = 0
-    entropy: float = 0.0
-    own: int = 0
-    mismatch: float = 0.0
-    mismatch_max: float = 0.0
-    compared: int = 0
-    kl: float = 0.0
-
-
-def _added(grads: Sequence[Tensor | None], others: Sequence[Tensor | None]) -> tuple[Tensor | None, ...]:
-    pairs = zip(grads, others, strict=True)
-    return tuple(b if a is None else a if b is None else a + b for a, b in pairs)

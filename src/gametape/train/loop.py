@@ -1,28 +1,33 @@
 """The training loop: collect groups, learn, publish, log. What is learned from a group is the algorithm's, where groups
 come from is the source's."""
 
+import asyncio
 import math
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, TypeVar
 
 from gametape.core.config import RunConfig
 from gametape.core.errors import GametapeError
 from gametape.core.seeds import seed_for
 from gametape.train import checkpoints
-from gametape.train.alarms import AlarmMonitor, BehaviourMonitor, Share, TrainingAlarm, TrainingHealth, hint_leaks
+from gametape.train.activity import ActivityClock
+from gametape.train.alarms import AlarmMonitor, BehaviourMonitor, TrainingAlarm
 from gametape.train.algorithms.base import Algorithm
 from gametape.train.checkpoints import Checkpoint
 from gametape.train.config_changes import find_changes, require_resumable
 from gametape.train.held_out_eval import ForgettingProbe, HeldOutEvaluator, HeldOutScore
-from gametape.train.learner import PolicyLearner, TrainingDiverged, UpdateMetrics
-from gametape.train.progress import TrainingProgress
+from gametape.train.learner import PolicyLearner, TrainingDiverged
+from gametape.train.progress import EvaluationStart, TrainingProgress
 from gametape.train.prompts import Curriculum
 from gametape.train.rollouts import (
     GroupSource,
     PromptRequest,
     RolloutGroup,
-    TargetMetrics,
     groups_to_resample,
 )
 from gametape.train.run_directory import (
@@ -32,13 +37,23 @@ from gametape.train.run_directory import (
     file_size,
     save_annotated_trajectory,
 )
+from gametape.train.run_status import RunStatus, StatusReporter
+from gametape.train.sources import PolicySource
+from gametape.train.update_log import UpdateSummary
+from gametape.train.update_metrics import UpdateMetrics
+
+_T = TypeVar("_T")
 
 
 @dataclass
 class TrainingCallbacks:
     """Functions that are called as a run goes on, besides the log."""
 
+    opened: Callable[[Callable[[], int]], None] = lambda _in_flight: None
+    """Before anything is sampled: gets a function that says how many rollouts are open at the moment."""
     step: Callable[[TrainingProgress, UpdateMetrics], None] = lambda _progress, _update: None
+    status: Callable[[RunStatus], None] = lambda _status: None
+    """After each update, with what a person wants to see."""
     score: Callable[[TrainingProgress, HeldOutScore], None] = lambda _progress, _score: None
     alarm: Callable[[TrainingAlarm], None] = lambda _alarm: None
     alarm_over: Callable[[str], None] = lambda _name: None
@@ -53,41 +68,55 @@ class TrainingLoop:
     algorithm: Algorithm
     learner: PolicyLearner
     source: GroupSource
+    policy_source: PolicySource
+    """Where the policy's own rollouts come from: `source` itself, unless the algorithm has one of its own."""
     curriculum: Curriculum
+    buckets: Sequence[str]
+    """The names of the curriculum's buckets."""
     evaluator: HeldOutEvaluator
     alarms: AlarmMonitor
     log: MetricsLog
     behaviour: BehaviourMonitor
     forgetting_probe: ForgettingProbe
+    clock: ActivityClock
+    pause_sampling: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    """Inside, no token is sampled from the tensors that the learner changes."""
     progress: TrainingProgress = field(default_factory=TrainingProgress)
     callbacks: TrainingCallbacks = field(default_factory=TrainingCallbacks)
-    _began: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        self._began = time.monotonic()
+        self._thread = ThreadPoolExecutor(1, "learner")
+        self._status = StatusReporter(self.clock, self.policy_source, self.curriculum, self.buckets)
+        self._stale: list[int] = []
 
     async def train(self) -> str:
         """Train until something ends the run; returns what did."""
+        self.callbacks.opened(lambda: self.policy_source.in_flight)
         try:
-            if not self.progress.scores:
-                await self.evaluate()
-                self.save()
+            if not self.progress.scores and not self.evaluator.running:
+                await self.begin_evaluation()
+                await self.save()
             while not (why := self._stop_reason()):
+                await self._evaluate_slice()
                 groups = await self.collect()
                 self.watch_behaviour(groups)
                 if why := self._watch_stop_reason():
                     break
-                update = self.learn(groups)
-                await self.publish()
-                self.log_update(groups, update)
+                update = await self.learn(groups)
+                await self.log_update(groups, update)
                 if self._evaluation_is_due():
-                    await self.evaluate()
+                    await self.begin_evaluation()
                 if self.progress.step % self.config.checkpoint.every == 0:
-                    self.save()
+                    await self.save()
         except TrainingDiverged as error:
             self.log.write("halt", self.progress.step, why=str(error))
-            self.save()
+            if not self.progress.scores:
+                await self._cut_evaluation()
+            await self.save()
             return f"nan: {error}"
-        if self.progress.scores[-1]["episodes_so_far"] < self.progress.episodes:
-            await self.evaluate()
-        self.save()
+        await self.evaluate_end()
+        await self.save()
         return why
 
     @property
@@ -102,14 +131,18 @@ class TrainingLoop:
         most = math.ceil(wanted * (rl.resample if self.algorithm.compares_rollouts else 1))
         ahead = 2 * wanted if self.algorithm.asynchronous else 0
         taken: list[RolloutGroup] = []
+        self._stale = []
         while need := groups_to_resample([group.kind for group in taken], wanted, most):
-            for _ in range(max(need, ahead) - len(progress.ordered) - len(progress.waiting)):
+            under_way = sum(request.purpose == "train" for request in progress.ordered)
+            for _ in range(max(need, ahead) - under_way - len(progress.waiting)):
                 self._order()
-            group = progress.waiting.pop(0) if progress.waiting else await self._take()
+            group = await self._take()
             progress.episodes += len(group.rollouts)
+            progress.past_deadline += sum(rollout.past_deadline for rollout in group.rollouts)
             self._count_tokens(group)
             if self.algorithm.asynchronous and not self._is_fresh(group):
                 progress.dropped += len(group.rollouts)
+                self._stale.append(group.request.number)
                 continue
             taken.append(group)
         if all(group.kind == "lost" for group in taken):
@@ -123,77 +156,130 @@ class TrainingLoop:
         self.behaviour.trained = self.progress.version > 0
         self._report_alarms(self.alarms.filter_new(self.behaviour.observe(self.progress.step, turns)))
 
-    def learn(self, groups: Sequence[RolloutGroup]) -> UpdateMetrics:
+    async def learn(self, groups: Sequence[RolloutGroup]) -> UpdateMetrics:
+        """One update, and its weights to the source, which samples with them from now on, or soon."""
         progress = self.progress
-        spent = progress.episodes / self.config.episodes
-        if self.config.flops:
-            spent = max(spent, self.flops / self.config.flops)
-        batch = self.algorithm.replay_buffer.with_replayed(self.algorithm.build_batch(groups), progress.step)
-        update = self.learner.update(batch, progress.step, progress.version, min(1.0, spent))
-        self.progress.step += 1
-        self.progress.version += update.lines > 0
-        self.progress.tokens.backpropagated += update.tokens
-        self.progress.tokens.forwarded += update.forwarded
+        async with self.pause_sampling():
+            with self.clock.during("learn"):
+                update = await self._compute(partial(self._update, groups))
+            progress.step += 1
+            progress.version += update.lines > 0
+            await self.publish()
+        progress.tokens.backpropagated += update.tokens
+        progress.tokens.forwarded += update.forwarded
         for group in groups:
-            self.progress.groups[group.kind] = self.progress.groups.get(group.kind, 0) + 1
+            progress.groups[group.kind] = progress.groups.get(group.kind, 0) + 1
             self.curriculum.record(
                 group.request.bucket, [result.passed for result in group.results if not result.infra_error]
             )
         return update
 
+    def _update(self, groups: Sequence[RolloutGroup]) -> UpdateMetrics:
+        progress = self.progress
+        batch = self.algorithm.replay_buffer.with_replayed(self.algorithm.build_batch(groups), progress.step)
+        return self.learner.update(batch, progress.step, progress.version, min(1.0, self._spent))
+
+    @property
+    def _spent(self) -> float:
+        """The used share of the budget."""
+        spent = self.progress.episodes / self.config.episodes
+        return max(spent, self.flops / self.config.flops) if self.config.flops else spent
+
+    async def _compute(self, function: Callable[[], _T]) -> _T:
+        """Run what computes for long. It has a thread of its own, so that rollouts go on meanwhile; in reproducible
+        runs none do."""
+        if self.config.rl.reproducible:
+            return function()
+        return await asyncio.get_running_loop().run_in_executor(self._thread, function)
+
     async def publish(self) -> None:
-        """Give the new weights to the source, which samples with them from now on, or soon."""
         await self.source.publish(self.progress.version, self.learner.publish())
 
-    def log_update(self, groups: Sequence[RolloutGroup], update: UpdateMetrics) -> None:
+    async def log_update(self, groups: Sequence[RolloutGroup], update: UpdateMetrics) -> None:
         """A line for the update, and one for each alarm that begins with it."""
-        progress, kinds = self.progress, [group.kind for group in groups]
-        rollouts = [rollout for group in groups for rollout in group.rollouts]
-        counted = [rollout for rollout in rollouts if not rollout.result.infra_error]
-        segments = [segment for rollout in rollouts for segment in rollout.segments]
-        sampled = sum(sum(segment.mask) for segment in segments)
-        length = sampled / max(1, sum(rollout.turns for rollout in rollouts))
-        forgotten = self.forgetting_probe.forgotten_share()
+        progress, summary = self.progress, UpdateSummary(groups, update, self.progress.version)
+        forgotten = await self._compute(self.forgetting_probe.forgotten_share)
+        status = self._status.report(progress, summary, self._spent, self._seconds())
         self.log.write(
             "update",
             progress.step,
             version=progress.version,
             episodes=progress.episodes,
-            reward=sum(rollout.result.reward for rollout in counted) / max(1, len(counted)),
-            groups={kind: kinds.count(kind) for kind in ("mixed", "all_fail", "all_pass", "lost")},
-            overlong=sum(rollout.result.overlong for rollout in rollouts),
-            lost=len(rollouts) - len(counted),
+            **summary.to_log(),
             dropped=progress.dropped,
+            dropped_requests=self._stale,
+            pass_rates={name: status.pass_rates.get(name) for name in self._bucket_names(groups)},
+            in_flight=status.in_flight,
             flops=self.flops,
-            turn_tokens=length,
             forgotten=forgotten,
-            **vars(update),
             seconds=round(self._seconds(), 3),
+            tokens_per_second=status.tokens_per_second,
+            time=status.time,
+            eta_seconds=status.eta_seconds,
         )
-        flat = [group for group in groups if group.kind in ("all_fail", "all_pass") and not group.targets]
-        failed = sum(group.kind == "all_fail" for group in flat)
-        health = TrainingHealth(
-            version=progress.version - (update.lines > 0),
-            entropy=update.entropy,
-            length=length,
-            kl_to_start=update.kl_to_start,
-            mismatch=update.mismatch,
-            forgotten=forgotten,
-            hacked=Share(sum(rollout.hacked for rollout in rollouts), len(rollouts)),
-            lost=Share(len(rollouts) - len(counted), len(rollouts)),
-            lost_reason=next((rollout.reason for rollout in reversed(rollouts) if rollout.result.infra_error), ""),
-            without_signal=Share(len(flat), len(kinds) - kinds.count("lost")),
-            flat_kind="all_fail" if failed >= 0.9 * len(flat) else "all_pass" if failed <= 0.1 * len(flat) else "",
-            hint_leaks=hint_leaks(segments, [target for group in groups for target in group.targets]),
-            teacher_gain=_teacher_gain(self.algorithm.target_metrics),
-            saturated=len(self.curriculum.retired) == self.curriculum.buckets,
-        )
+        saturated = len(self.curriculum.retired) == self.curriculum.buckets
+        health = summary.health(forgotten, self.algorithm.target_metrics, saturated)
         self._report_alarms(self.alarms.check_health(health))
         append_target_metrics(self.directory.targets, progress.step, self.algorithm.target_metrics)
         self.callbacks.step(progress, update)
+        self.callbacks.status(status)
 
-    async def evaluate(self) -> None:
-        score = await self.evaluator.evaluate(self.progress.version)
+    def _bucket_names(self, groups: Sequence[RolloutGroup]) -> list[str]:
+        return sorted({self.buckets[group.request.bucket] for group in groups})
+
+    async def begin_evaluation(self) -> None:
+        """Its first slice is ordered before the next update; in reproducible runs it is played here and now."""
+        self.progress.evaluation = self._now()
+        self.evaluator.begin()
+        if self.config.rl.reproducible:
+            await self._play_evaluation()
+
+    async def evaluate_end(self) -> None:
+        """Score what is left of the evaluation under way, and the last weights, unless they have been."""
+        if self.evaluator.running:
+            await self._cut_evaluation()
+        last, version = self.progress.scores[-1], self.progress.version
+        mixed = list(last.get("versions") or ()) not in ([], [version, version])
+        if last["episodes_so_far"] < self.progress.episodes or mixed:
+            self.progress.evaluation = self._now()
+            self.evaluator.begin()
+            await self._play_evaluation()
+
+    async def _cut_evaluation(self) -> None:
+        """Score what was ordered of it, some of which may still be played. If nothing was, there is no score."""
+        self.evaluator.cut()
+        if self.evaluator.running:
+            await self._play_evaluation()
+        elif self.evaluator.results:
+            self._end_evaluation()
+
+    async def _play_evaluation(self) -> None:
+        """Play all that is left of it, with the current weights, and wait for it."""
+        await self.publish()
+        while self.evaluator.running:
+            self._order_evaluation(self.config.eval.episodes)
+            await self._receive_evaluation()
+        await self.publish()
+
+    async def _evaluate_slice(self) -> None:
+        """Order the next part of the evaluation under way. It is played beside the rollouts of the update; only where
+        these are not the policy's there is nothing to play it beside."""
+        self._order_evaluation(self.config.eval.slice)
+        if self.source is not self.policy_source:
+            await self._receive_evaluation()
+
+    def _order_evaluation(self, most: int) -> None:
+        for request in self.evaluator.take_requests(most):
+            self.progress.ordered.append(request)
+            self.source.order(request)
+
+    async def _receive_evaluation(self) -> None:
+        """Wait for what was ordered of it."""
+        while any(request.purpose != "train" for request in self.progress.ordered):
+            self._receive([await self.source.take()])
+
+    def _end_evaluation(self) -> None:
+        score = self.evaluator.score()
         self.forgetting_probe.keep_successes(self.evaluator.successes, score.success)
         entry = {"episodes_so_far": self.progress.episodes, **score.to_dict()}
         self.progress.scores.append(entry)
@@ -211,13 +297,14 @@ class TrainingLoop:
             self.log.write("alarm_over", self.progress.step, name=name)
             self.callbacks.alarm_over(name)
 
-    def save(self) -> None:
-        self._move_to_waiting(self.source.finished())
+    async def save(self) -> None:
+        self._receive(self.source.finished())
         self.progress.seconds, self._began = self._seconds(), time.monotonic()
-        state = {
+        state: dict[str, Any] = {
             "progress": self.progress.to_dict(),
             "curriculum": self.curriculum.state(),
             **self.algorithm.state(),
+            "evaluation": self.evaluator.state(),
             "rehearsal": self.forgetting_probe.state(),
             "alarms": self.alarms.state(),
             "config": self.config.model_dump(mode="json"),
@@ -227,8 +314,11 @@ class TrainingLoop:
                 "behaviour": self.behaviour.sync(),
             },
         }
+        if (coach := self.policy_source.annotator_state()) is not None:
+            state["coach"] = coach
         checkpoint = replace(self.learner.save(), state=state)
-        checkpoints.save(self.directory.checkpoints, self.progress.step, checkpoint, self.config.checkpoint.keep)
+        step, keep = self.progress.step, self.config.checkpoint.keep
+        await self._compute(partial(checkpoints.save, self.directory.checkpoints, step, checkpoint, keep))
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Take over a checkpoint's weights and states."""
@@ -238,6 +328,9 @@ class TrainingLoop:
         self.progress = TrainingProgress.from_dict(checkpoint.state["progress"])
         self.curriculum.restore(checkpoint.state["curriculum"])
         self.algorithm.restore(checkpoint.state)
+        self.policy_source.restore_annotator(checkpoint.state["coach"])
+        if "evaluation" in checkpoint.state:
+            self.evaluator.restore(checkpoint.state["evaluation"])
         self.forgetting_probe.restore(checkpoint.state["rehearsal"])
         self.alarms.restore(checkpoint.state["alarms"])
 
@@ -255,14 +348,22 @@ class TrainingLoop:
         self.source.order(request)
 
     async def _take(self) -> RolloutGroup:
-        self._move_to_waiting([await self.source.take()])
+        """The next group to be learned from. Held-out rollouts that come before it are counted on the way."""
+        while not self.progress.waiting:
+            self._receive([await self.source.take()])
         return self.progress.waiting.pop(0)
 
-    def _move_to_waiting(self, groups: Sequence[RolloutGroup]) -> None:
+    def _receive(self, groups: Sequence[RolloutGroup]) -> None:
         """Finished, and no longer under way."""
         for group in groups:
             self.progress.ordered.remove(group.request)
-            self.progress.waiting.append(group)
+            self._status.sampled_tokens += sum(rollout.tokens_generated for rollout in group.rollouts)
+            if group.request.purpose == "train":
+                self.progress.waiting.append(group)
+                continue
+            self.evaluator.record(group)
+            if not self.evaluator.running:
+                self._end_evaluation()
 
     def _count_tokens(self, group: RolloutGroup) -> None:
         tokens = self.progress.tokens
@@ -279,8 +380,8 @@ class TrainingLoop:
         return True
 
     def _stop_reason(self) -> str:
-        wanted, last = self.config.eval.stop_at, self.progress.scores[-1]
-        if wanted is not None and last["success"] >= wanted:
+        wanted, scores = self.config.eval.stop_at, self.progress.scores
+        if wanted is not None and scores and scores[-1]["success"] >= wanted:
             return "success"
         if self.config.flops and self.flops >= self.config.flops:
             return "flops"
@@ -291,12 +392,10 @@ class TrainingLoop:
         return "watch" if self.config.watch.stop and self.behaviour.rung in ("pause", "stop") else ""
 
     def _evaluation_is_due(self) -> bool:
-        every, last = self.config.eval.every, self.progress.scores[-1]["episodes_so_far"]
-        return bool(every) and self.progress.episodes // every > last // every
+        return not self.evaluator.running and self.progress.evaluation.is_long_ago(self._now(), self.config.eval)
+
+    def _now(self) -> EvaluationStart:
+        return EvaluationStart(self.progress.episodes, self.progress.version, self._seconds())
 
     def _seconds(self) -> float:
         return self.progress.seconds + time.monotonic() - self._began
-
-
-def _teacher_gain(metrics: Sequence[TargetMetrics]) -> Share:
-    return Share(sum(sum(target.student) - sum(target.teacher) for target in metrics), len(metrics))

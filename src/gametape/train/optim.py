@@ -11,10 +11,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
 
 from gametape.core.config import OptimizerName
 from gametape.core.errors import BadInput
+from gametape.train.ranks import Ranks
+from gametape.train.shards import as_sharded, whole
 
 _STEPS = ((3.4445, -4.7750, 2.0315),) * 5 + ((2.0, -1.5, 0.5),) * 2
 """Odd polynomials of degree 5 for singular values: the first lift small ones fast and leave all within about a third
@@ -54,19 +58,30 @@ class Muon(torch.optim.Optimizer):  # type: ignore[misc]
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def step(self) -> None:
         for group in self.param_groups:
-            for param_RC in group["params"]:
+            for number, param_RC in enumerate(group["params"]):
                 if param_RC.grad is not None:
-                    self._update(param_RC, group)
+                    self._update(number, param_RC, group)
 
-    def _update(self, param_RC: Tensor, group: dict[str, Any]) -> None:
+    def _update(self, number: int, param_RC: Tensor, group: dict[str, Any]) -> None:
         state = self.state[param_RC]
         if "momentum" not in state:
             state["momentum"] = torch.zeros_like(param_RC)
         momentum_RC = state["momentum"]
         momentum_RC.lerp_(param_RC.grad, 1 - _MOMENTUM)
-        direction_RC = orthogonalise(param_RC.grad.lerp(momentum_RC, _MOMENTUM))
+        direction_RC = _orthogonal_direction(param_RC.grad.lerp(momentum_RC, _MOMENTUM), number)
         param_RC.mul_(1 - group["lr"] * group["weight_decay"])
         param_RC.add_(direction_RC, alpha=-group["lr"] * _LIKE_ADAM * max(param_RC.shape) ** 0.5)
+
+
+def _orthogonal_direction(nesterov_RC: Tensor, number: int) -> Tensor:
+    """Of the whole matrix, however it is sharded: a shard made orthogonal by itself points elsewhere. Ranks take turns
+    by the number of the matrix, and the one whose turn it is tells the others."""
+    if not isinstance(nesterov_RC, DTensor):
+        return orthogonalise(nesterov_RC)
+    whole_RC, turn = whole(nesterov_RC), number % dist.get_world_size()
+    direction_RC = orthogonalise(whole_RC).contiguous() if turn == dist.get_rank() else torch.empty_like(whole_RC)
+    dist.broadcast(direction_RC, turn)
+    return as_sharded(direction_RC, nesterov_RC)
 
 
 class Optimizer:
@@ -90,9 +105,9 @@ class Optimizer:
             part.zero_grad(set_to_none=True)
 
     def tensors(self) -> dict[str, Tensor]:
-        """The state, which later steps go on to change."""
+        """The state, whole; later steps may go on to change it."""
         return {
-            f"{self._names[param]}.{key}": tensor
+            f"{self._names[param]}.{key}": whole(tensor)
             for part, param in self._params()
             for key, tensor in part.state.get(param, {}).items()
         }
@@ -114,7 +129,8 @@ class Optimizer:
                     raise BadInput(f"the optimiser's {self._names[param]}.{key} is {shapes}")
             # Counts of steps have no dimension and stay on the host, where torch keeps them.
             part.state[param] = {
-                key: tensor.clone().to(param.device if tensor.dim() else tensor.device) for key, tensor in state.items()
+                key: as_sharded(tensor.clone(), param) if tensor.dim() else tensor.clone()
+                for key, tensor in state.items()
             }
 
     def _params(self) -> Iterator[tuple[torch.optim.Optimizer, Tensor]]:
@@ -139,7 +155,8 @@ def make_optimizer(
         {"params": [param for param in others if param.dim() > 1], "weight_decay": weight_decay},
         {"params": [param for param in others if param.dim() < 2], "weight_decay": 0.0},
     ]
-    parts = [torch.optim.AdamW(groups, lr=learning_rate)]
+    on_gpu = all(param.device.type == "cuda" for param in names)
+    parts = [torch.optim.AdamW(groups, lr=learning_rate, fused=on_gpu or None)]
     if matrices:
         parts.append(Muon(matrices, lr=learning_rate, weight_decay=weight_decay))
     return Optimizer(parts, names, learning_rate)
@@ -189,9 +206,35 @@ def clip_grad_norm(gradients: Iterable[Tensor | None], most: float = math.inf) -
     if not most > 0:
         raise ValueError(f"the bound of a norm is above 0; this one is {most}")
     there = [gradient for gradient in gradients if gradient is not None]
-    value = float(torch.nn.utils.get_total_norm(there)) if there else 0.0
+    value = float(whole(torch.nn.utils.get_total_norm(there))) if there else 0.0
     scaled = math.isfinite(value) and value > most
     if scaled:
         for gradient in there:
             gradient.mul_(most / value)
     return GradientNorm(value, scaled)
+
+
+class EndNorm:
+    """The norm of a loss's gradient at the last hidden states of its tokens and at the head, over all parts of a step:
+    the tokens of two parts are different places, the head is the same one."""
+
+    def __init__(self) -> None:
+        self._squares: Tensor | None = None
+        self._head_VE: Tensor | None = None
+
+    def add(self, hidden_ME: Tensor | None, head_VE: Tensor | None) -> None:
+        """The gradients of one part."""
+        if hidden_ME is not None:
+            squares = hidden_ME.double().square().sum()
+            self._squares = squares if self._squares is None else self._squares + squares
+        if head_VE is not None:
+            self._head_VE = head_VE if self._head_VE is None else self._head_VE + head_VE
+
+    def factor(self, most: float, ranks: Ranks) -> float:
+        """What scales the whole gradient down to this norm; 1 where it is no larger, or not finite."""
+        square = self._squares if self._squares is not None else torch.zeros(())
+        square = ranks.sum(square)
+        if self._head_VE is not None:
+            square = square + ranks.sum(self._head_VE).double().square().sum()
+        value = math.sqrt(float(square))
+        return most / value if math.isfinite(value) and value > most else 1.0

@@ -2,26 +2,38 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import LlamaConfig, LlamaForCausalLM
+from torch.distributed.tensor import DTensor
+from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 from transformers.utils.logging import disable_progress_bar
 
-from gametape.core.config import TinyConfig
+from gametape.core.config import LoraConfig, TinyConfig
 from gametape.core.errors import BadInput
+from gametape.core.protocols import PolicyEngine
 from gametape.engines.chat_formats.loader import load_chat_format
 from gametape.engines.chat_formats.protocol import ChatFormat
 from gametape.engines.token_conversation import TokenModel
 from gametape.engines.tokenizers.words import MARKERS, save_word_tokenizer
-from gametape.engines.torch.build import build_stepper, load_network
+from gametape.engines.torch.build import build_stepper, load_network, slow_engine
+from gametape.engines.torch.device import CPU_FLOAT32, Placement
+from gametape.engines.torch.engine import TorchEngine
 from gametape.engines.torch.lockstep import LockstepEngine
 from gametape.engines.torch.stepper import EngineLimits
+from gametape.engines.torch.weights import match_weights
 from gametape.tasks.worlds.tools import tool_signatures, vocabulary_words
+from gametape.train.activity import ActivityClock
+from gametape.train.lora import Adapters
+from gametape.train.memory_plan import MemoryPlan
+from gametape.train.shards import as_sharded, whole
 
-_NOT_TAKEN_ALONG = {"state.json"}
+_NOT_TAKEN_ALONG = ("state.json", ".index.json")
+"""The ends of names: a run's own state, and what says which of several files holds a tensor, because weights are saved
+in one."""
 _SLOTS = 256
 _KEPT = 512
 """Tokens that a rollout has room for on average; where that is not enough, some wait or are read again."""
@@ -29,7 +41,7 @@ _BUDGET = 1024
 """Tokens in one step of the sampler."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class TrainablePolicy:
     """`files` lie beside the weights wherever they are saved: configuration, tokenizer, and the like."""
 
@@ -37,46 +49,83 @@ class TrainablePolicy:
     chat_format: ChatFormat
     context_length: int
     files: dict[str, bytes]
+    placement: Placement = CPU_FLOAT32
+    """What its sampler uses."""
+    adapters: Adapters | None = None
+    """What is learned of it, where that is not all of its weights."""
+    memory: MemoryPlan | None = None
+    """What the run was planned to take, by which the sampler keeps as many keys and values as there is room for."""
+    sampler_network: Any = None
+    """The sampler's own copy, where it cannot use the tensors that are learned."""
 
     @property
     def parameters(self) -> int:
         return sum(parameter.numel() for parameter in self.network.parameters())
 
     def weights(self) -> dict[str, Tensor]:
-        """By name, as they are now, each once: of tied tensors the one that `transformers` expects."""
+        """By name, as they are now and whole, each once: of tied tensors the one that `transformers` expects."""
         tied = set(getattr(self.network, "_tied_weights_keys", None) or ()) if self._ties else set()
-        return {name: tensor for name, tensor in self.network.state_dict().items() if name not in tied}
+        state = self.adapters.merged() if self.adapters else self.network.state_dict()
+        return {name: whole(tensor) for name, tensor in state.items() if name not in tied}
+
+    def adapt(self, config: LoraConfig, seed: int) -> None:
+        """Learn low-rank adapters from now on, and none of its weights, if the configuration says so."""
+        if config.rank:
+            self.adapters = Adapters(self.network, config.rank, config.alpha, seed)
 
     def load_weights(self, weights: Mapping[str, Tensor]) -> None:
         with torch.no_grad():
             own = self.network.state_dict()
             for name, tensor in weights.items():
-                own[name].copy_(tensor)
+                own[name].copy_(as_sharded(tensor, own[name]))
+        self.copy_to_sampler(weights)
 
-    def sampler(self, staleness: int = 0) -> TokenModel:
-        """A model that samples from these very tensors."""
+    def sampler(self, staleness: int = 0, threaded: bool = False, clock: ActivityClock | None = None) -> TokenModel:
+        """A model that samples in lockstep, or in a thread that never waits for a tool: from the very tensors that are
+        learned where these are whole and of the sampler's dtype, else from a copy that `copy_to_sampler` writes."""
         limits = EngineLimits(max_sequences=_SLOTS, token_budget=_BUDGET, max_staleness=staleness)
-        stepper = build_stepper(self.network, limits, kv_tokens=max(2 * self.context_length, _SLOTS * _KEPT))
+        network = self.network
+        apart = self.placement != CPU_FLOAT32 or self.adapters is not None
+        if apart or any(isinstance(param, DTensor) for param in network.parameters()):
+            network = self.sampler_network = self._copied_network()
+        most = max(2 * self.context_length, _SLOTS * _KEPT)
+        room = self.memory.kv_tokens(most, self.placement.torch_dtype.itemsize) if self.memory else most
+        stepper = build_stepper(network, limits, kv_tokens=room)
+        engine: PolicyEngine
         if stepper is None:
-            raise BadInput(f"networks of type {self.network.config.model_type} cannot be trained here")
-        engine = LockstepEngine(stepper)
+            engine = slow_engine(network, "policy")
+        else:
+            if clock:
+                stepper.step_context = partial(clock.during, "decode")
+            engine = TorchEngine(stepper) if threaded else LockstepEngine(stepper)
         return TokenModel("policy", engine, self.chat_format, self.context_length, on_close=engine.close)
+
+    def copy_to_sampler(self, weights: Mapping[str, Tensor]) -> None:
+        if self.sampler_network is not None:
+            match_weights(self.sampler_network, weights).copy()
+
+    def _copied_network(self) -> Any:
+        auto: Any = AutoModelForCausalLM
+        with torch.random.fork_rng(devices=[]), torch.device(self.placement.device):
+            network = auto.from_config(self.network.config, dtype=self.placement.torch_dtype).requires_grad_(False)
+        match_weights(network, self.weights()).copy()
+        return network
 
     @property
     def _ties(self) -> bool:
         return bool(self.network.config.tie_word_embeddings)
 
 
-def load_policy(directory: Path) -> TrainablePolicy:
-    """From a directory that `transformers` could load."""
+def load_policy(directory: Path, placement: Placement = CPU_FLOAT32) -> TrainablePolicy:
+    """From a directory that `transformers` could load, in float32 and on the CPU: the learner moves what it shards."""
     network = load_network(directory, torch.float32)
     files = {
         path.name: path.read_bytes()
         for path in directory.iterdir()
-        if path.suffix in (".json", ".jinja", ".txt", ".model") and path.name not in _NOT_TAKEN_ALONG
+        if path.suffix in (".json", ".jinja", ".txt", ".model") and not path.name.endswith(_NOT_TAKEN_ALONG)
     }
     window = int(network.config.max_position_embeddings)
-    return TrainablePolicy(network.eval(), load_chat_format(directory), window, files)
+    return TrainablePolicy(network.eval(), load_chat_format(directory), window, files, placement)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ from typing import Any, Self
 
 from pydantic import TypeAdapter
 
+from gametape.core.config import EvalConfig, IntervalUnit
+from gametape.train.activity import ActivityTimes
 from gametape.train.rollouts import PromptRequest, RolloutGroup, with_current_state_keys
 
 
@@ -28,6 +30,25 @@ class TokenCounts:
         return parameters * (2 * passed + 4 * self.backpropagated)
 
 
+@dataclass(frozen=True)
+class EvaluationStart:
+    """How far the run was when an evaluation began."""
+
+    episodes: int = 0
+    updates: int = 0
+    seconds: float = 0.0
+
+    def is_long_ago(self, now: "EvaluationStart", config: EvalConfig) -> bool:
+        """Whether it is time for another one."""
+        count, unit = config.interval
+        if not count:
+            return False
+        if unit is IntervalUnit.MINUTES:
+            return now.seconds - self.seconds >= 60 * count
+        then, since = (self.updates, now.updates) if unit is IntervalUnit.UPDATES else (self.episodes, now.episodes)
+        return since // count > then // count
+
+
 @dataclass
 class TrainingProgress:
     """`step` counts batches, `version` those that changed the weights, `requests` the groups that were ordered."""
@@ -40,12 +61,18 @@ class TrainingProgress:
     """By kind: the groups that updates were made of."""
     dropped: int = 0
     """Rollouts that were too old when their turn came."""
+    past_deadline: int = 0
+    """Rollouts that were cut at their deadline."""
     staleness: dict[int, int] = field(default_factory=dict)
     """By age in versions: rollouts that were learned from."""
     tokens: TokenCounts = field(default_factory=TokenCounts)
     seconds: float = 0.0
     scores: list[dict[str, Any]] = field(default_factory=list)
     """Held-out scores, each with `episodes_so_far`."""
+    evaluation: EvaluationStart = field(default_factory=EvaluationStart)
+    """When the last evaluation began."""
+    activity: ActivityTimes = field(default_factory=ActivityTimes)
+    """What the time went into, the whole run long."""
     ordered: list[PromptRequest] = field(default_factory=list)
     """Under way, and to be ordered again after a restart."""
     waiting: list[RolloutGroup] = field(default_factory=list)
@@ -59,6 +86,8 @@ class TrainingProgress:
         """Also from a checkpoint that was written before keys were renamed."""
         current = {"requests" if key == "draws" else key: value for key, value in data.items()}
         current["staleness"] = dict(data["staleness"])
+        if "evaluation" not in data and data["scores"]:
+            current["evaluation"] = EvaluationStart(data["scores"][-1]["episodes_so_far"], data["version"])
         for key in ("ordered", "waiting"):
             current[key] = with_current_state_keys(data[key])
         return TypeAdapter(cls).validate_python(current)

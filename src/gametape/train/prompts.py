@@ -1,6 +1,7 @@
 """Datasets of prompts: buckets to sample from while training, and prompts that are held out; and the curriculum, which
 chooses the buckets."""
 
+import os
 import random
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -10,17 +11,22 @@ from pathlib import Path
 from typing import Protocol
 
 from gametape.agent.task_environment import TaskSandboxPool
+from gametape.core.config import RunConfig
 from gametape.core.errors import BadInput
+from gametape.core.plural import count_of
 from gametape.core.protocols import Environment
 from gametape.core.seeds import seed_for
 from gametape.evals.suite import WORLDS_PREFIX, SuiteItem, find_tasks, item_from_task, item_from_world
 from gametape.record.loaded_task import LoadedTask
-from gametape.tasks.worlds.spec import WorldSpec, preset
+from gametape.tasks.worlds.memory import MemoryPair
+from gametape.tasks.worlds.spec import MEMORY_PRESET, WorldSpec, preset
 from gametape.tasks.worlds.world import World
 from gametape.train.rollouts import PromptRequest
 
 _HELD_OUT_EVERY = 5
 """One in so many task directories is held out."""
+_MOST_NAMED = 8
+"""Tasks that a refusal names; the others are counted."""
 
 
 class PromptDataset(Protocol):
@@ -45,20 +51,25 @@ class WorldPromptDataset:
 
     specs: tuple[WorldSpec, ...]
     seed: int
+    pairs: bool = False
+    """Whether each is played as a memory pair: by a writer, and by a reader of its note."""
 
     @property
     def buckets(self) -> Sequence[str]:
         return [spec.bucket for spec in self.specs]
 
     def prompt(self, request: PromptRequest) -> SuiteItem:
-        return item_from_world(
-            World(self.specs[request.bucket].model_copy(update={"seed": request.seed, "split": "train"}))
-        )
+        return self._item(self.specs[request.bucket].model_copy(update={"seed": request.seed, "split": "train"}))
 
     def held_out(self, number: int) -> SuiteItem:
         spec = self.specs[number % len(self.specs)]
         seed = seed_for(self.seed, "held out", number)
-        return item_from_world(World(spec.model_copy(update={"seed": seed, "split": "held_out"})))
+        return self._item(spec.model_copy(update={"seed": seed, "split": "held_out"}))
+
+    def _item(self, spec: WorldSpec) -> SuiteItem:
+        if self.pairs:
+            return SuiteItem(MemoryPair(spec).writer, 2 * spec.horizon)
+        return item_from_world(World(spec))
 
 
 @dataclass(frozen=True)
@@ -127,10 +138,12 @@ class EnvironmentDataset:
 
 
 @asynccontextmanager
-async def open_prompt_dataset(tasks: str, seed: int, home: Path, turns: int) -> AsyncIterator[PromptDataset]:
-    """The dataset that `tasks` of a configuration names; an attempt at a task has at most so many turns."""
+async def open_prompt_dataset(config: RunConfig, home: Path) -> AsyncIterator[PromptDataset]:
+    """The dataset that `tasks` of a configuration names."""
+    tasks, seed = config.tasks, config.seed
     if tasks.startswith(WORLDS_PREFIX):
-        yield WorldPromptDataset((preset(tasks.removeprefix(WORLDS_PREFIX)),), seed)
+        name = tasks.removeprefix(WORLDS_PREFIX)
+        yield WorldPromptDataset((preset(name),), seed, pairs=name == MEMORY_PRESET)
         return
     worlds: list[World] = []
     loaded: list[LoadedTask] = []
@@ -144,8 +157,24 @@ async def open_prompt_dataset(tasks: str, seed: int, home: Path, turns: int) -> 
         return
     if len(loaded) < 2:
         raise BadInput(f"tasks: {tasks}: at least two tasks are needed, one of them to be held out")
-    async with TaskSandboxPool(home) as sandboxes:
-        yield TaskPromptDataset(tuple(item_from_task(task, sandboxes, home, turns) for task in loaded))
+    if not config.allow_shared:
+        _refuse_shared(tasks, loaded)
+    verifiers = config.rollouts.verifiers or max(1, (os.cpu_count() or 1) // 2)
+    pool = TaskSandboxPool(home, config.rollouts.sandboxes or None, reward_kind=config.reward.kind, verifiers=verifiers)
+    async with pool as sandboxes:
+        yield TaskPromptDataset(tuple(item_from_task(task, sandboxes, home, config.rl.turns) for task in loaded))
+
+
+def _refuse_shared(tasks: str, loaded: Sequence[LoadedTask]) -> None:
+    """A policy learns whatever earns a verdict falsely, and in shared mode a verdict can be forged."""
+    shared = [task.task.name for task in loaded if task.task.mode == "shared"]
+    if shared:
+        more = f" and {len(shared) - _MOST_NAMED} more" if len(shared) > _MOST_NAMED else ""
+        named = ", ".join(shared[:_MOST_NAMED]) + more
+        raise BadInput(
+            f"tasks: {tasks}: {count_of(len(shared), 'task')} in shared mode, where a verdict can be forged: {named}; "
+            "take them out, or give --allow-shared (allow_shared = true)"
+        )
 
 
 _HISTORY_FACTOR = 4
@@ -166,6 +195,11 @@ class Curriculum:
     @property
     def retired(self) -> list[int]:
         return [bucket for bucket, seen in enumerate(self._seen) if self._is_learned(seen)]
+
+    @property
+    def pass_rates(self) -> dict[int, float]:
+        """By bucket, over the latest samples of those that were drawn."""
+        return {bucket: round(sum(seen) / len(seen), 4) for bucket, seen in enumerate(self._seen) if seen}
 
     def draw(self, number: int) -> int:
         """The bucket of the n-th request. With every bucket retired it is one of the retired."""

@@ -2,14 +2,14 @@
 and the rules by which a group with sparse rewards has a signal."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self, TypeAlias
 
 from pydantic import TypeAdapter
 from torch import Tensor
 
 from gametape.agent.episode import Episode
-from gametape.core.environment import TurnMark
+from gametape.core.environment import StepCredit, TurnMark
 from gametape.core.hint import Hint
 from gametape.core.protocols import Annotator, RolloutSource
 from gametape.core.step import Step
@@ -31,9 +31,16 @@ class RolloutResult:
     reward: float
     passed: bool
     overlong: bool = False
-    """It ran into a limit. Its reward counts in the others' baseline; it gets no gradient of its own."""
+    """It ran into a limit of turns, tokens or time. Its reward counts in the others' baseline; it gets no gradient of
+    its own. A rollout that ended for want of a usable call is none: that is a failure like any other."""
+    credits: tuple[StepCredit, ...] = ()
     infra_error: bool = False
     """The infrastructure failed: the result says nothing about the policy."""
+
+    @property
+    def all_rewards(self) -> tuple[float, ...]:
+        """Of the whole attempt and of its parts."""
+        return (self.reward, *(credit.reward for credit in self.credits))
 
 
 def group_kind(group: Sequence[RolloutResult]) -> GroupKind:
@@ -41,7 +48,7 @@ def group_kind(group: Sequence[RolloutResult]) -> GroupKind:
     counted = [result for result in group if not result.infra_error]
     if len(counted) < 2:
         return "lost"
-    if len({result.reward for result in counted}) > 1 and gradient_members(group):
+    if len({result.all_rewards for result in counted}) > 1 and gradient_members(group):
         return "mixed"
     return "all_pass" if all(result.passed for result in counted) else "all_fail"
 
@@ -61,13 +68,19 @@ def groups_to_resample(kinds: Sequence[GroupKind], wanted: int, most: int) -> in
     return max(0, min(wanted - sum(kind == "mixed" for kind in kinds), most - len(kinds)))
 
 
+Purpose = Literal["train", "held_out", "hinted"]
+"""What a request is for: to be learned from, or to measure held-out success, without hints and with them."""
+
+
 @dataclass(frozen=True)
 class PromptRequest:
-    """A request for one group: the bucket of its prompt, and the seed of this instance. `number` counts requests."""
+    """A request for one group: the bucket of its prompt, and the seed of this instance. `number` counts requests; for
+    an evaluation it is that of the held-out prompt."""
 
     number: int
     bucket: int
     seed: int
+    purpose: Purpose = "train"
 
 
 @dataclass(frozen=True)
@@ -85,6 +98,8 @@ class DistillTarget:
     kind: str = ""
     """The type of the hint, by which targets are counted together."""
     text: str = ""
+    author: str = ""
+    """Who wrote the hint."""
     trajectory_id: str = ""
     """The name of the rollout's trajectory; `step` is a step of it."""
     step: int = 0
@@ -154,6 +169,8 @@ class RolloutSample:
     marks: tuple[TurnMark, ...] = ()
     turn_texts: tuple[TurnText, ...] = ()
     """Its turns in words, where monitors are to read them."""
+    past_deadline: bool = False
+    """It was cut at its deadline."""
 
     @classmethod
     def from_episode(cls, episode: Episode, with_texts: bool = False) -> Self:
@@ -163,8 +180,9 @@ class RolloutSample:
             result=RolloutResult(
                 reward=score.reward if score else 0.0,
                 passed=bool(score and score.passed),
-                overlong=episode.cut_short,
+                overlong=episode.overlong,
                 infra_error=score is None,
+                credits=score.credits if score else (),
             ),
             turns=usage.turns,
             tokens_read=usage.prompt_tokens - usage.cached_tokens,
@@ -173,13 +191,30 @@ class RolloutSample:
             hacked=bool(score and score.hacked),
             marks=score.marks if score else (),
             turn_texts=turn_texts(episode.steps) if with_texts else (),
+            past_deadline=episode.past_deadline,
         )
 
     @property
     def oldest_version(self) -> int | None:
-        """The version of the weights that sampled it; None where nothing was sampled."""
-        versions = [version for segment in self.segments for version in segment.policy_versions if version >= 0]
-        return min(versions, default=None)
+        """The oldest version of the weights that sampled it; None where nothing was sampled."""
+        return min(self.versions, default=None)
+
+    @property
+    def versions(self) -> set[int]:
+        """The versions of the weights that sampled it."""
+        return {version for segment in self.segments for version in segment.policy_versions if version >= 0}
+
+
+@dataclass(frozen=True)
+class HintCounts:
+    """Hints that were written, those of them that were refused before any gate, and those that became targets."""
+
+    written: int = 0
+    refused: int = 0
+    used: int = 0
+
+    def __add__(self, other: "HintCounts") -> "HintCounts":
+        return HintCounts(self.written + other.written, self.refused + other.refused, self.used + other.used)
 
 
 @dataclass(frozen=True)
@@ -191,6 +226,8 @@ class RolloutGroup:
     targets: tuple[DistillTarget, ...] = ()
     coach_tokens: int = 0
     """What the coach read and sampled for it."""
+    hint_counts: dict[str, HintCounts] = field(default_factory=dict)
+    """By the author of its hints."""
 
     @property
     def results(self) -> Sequence[RolloutResult]:
@@ -220,6 +257,7 @@ class TargetMetrics:
 
     kind: str
     text: str
+    author: str
     rollout: str
     """The name of the rollout's trajectory."""
     step: int

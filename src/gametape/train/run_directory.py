@@ -24,6 +24,7 @@ from gametape.train import checkpoints
 from gametape.train.config_changes import ConfigChange, find_changes, require_resumable
 from gametape.train.config_file import config_to_toml, read_config
 from gametape.train.rollouts import AnnotatedEpisode, TargetMetrics
+from gametape.train.trackers import Tracker, flat_numbers
 
 START_PREFIX = ".start-"
 """What names begin with while the first weights are made."""
@@ -206,10 +207,11 @@ def file_size(path: Path) -> int:
 
 
 class MetricsLog:
-    """Appends lines of JSON. On resume it first drops what was written after the checkpoint: that will come again."""
+    """Appends lines of JSON. On resume it first drops what was written after the checkpoint: that will come again. The
+    numbers of each line go to `trackers` too."""
 
-    def __init__(self, path: Path, size: int = 0) -> None:
-        self._path = path
+    def __init__(self, path: Path, size: int = 0, trackers: Sequence[Tracker] = ()) -> None:
+        self._path, self._trackers = path, trackers
         truncate_file(path, size)
         self._fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o666)
 
@@ -218,6 +220,8 @@ class MetricsLog:
             write_all(self._fd, _line({"kind": kind, "step": step, **values}))
         except OSError as error:
             raise write_error(self._path, error) from error
+        for tracker in self._trackers:
+            tracker.log(step, flat_numbers(kind, values))
 
     def sync(self) -> int:
         """Its size, all of which is on disk."""
@@ -226,6 +230,8 @@ class MetricsLog:
 
     def close(self) -> None:
         os.close(self._fd)
+        for tracker in self._trackers:
+            tracker.close()
 
 
 def read_metrics(path: Path) -> Iterator[dict[str, Any]]:

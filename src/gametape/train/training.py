@@ -1,38 +1,50 @@
 """A training run from its configuration to its result: assemble the parts, begin or resume, and sum up."""
 
 import asyncio
-import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gametape.agent.limits import RolloutLimits
 from gametape.core.config import RunConfig
 from gametape.core.errors import BadInput
 from gametape.core.seeds import seed_for
 from gametape.engines import smollm2
 from gametape.engines.model_names import find_weights
+from gametape.engines.torch.device import choose_placement
 from gametape.train import checkpoints
+from gametape.train.activity import ActivityClock
 from gametape.train.alarm_advice import ArmTraits
 from gametape.train.alarms import AlarmMonitor, BehaviourMonitor
 from gametape.train.algorithms import make_algorithm
 from gametape.train.algorithms.base import Algorithm
 from gametape.train.async_source import AsyncSource
-from gametape.train.checkpoints import Checkpoint
 from gametape.train.held_out_eval import ForgettingProbe, HeldOutEvaluator
-from gametape.train.learner import LocalLearner, UpdateMetrics
+from gametape.train.learner import LocalLearner
 from gametape.train.loop import TrainingCallbacks, TrainingLoop
+from gametape.train.memory_plan import check_memory, describe
 from gametape.train.policy import TrainablePolicy, create_tiny_policy, load_policy
 from gametape.train.progress import TrainingProgress
 from gametape.train.prompts import Curriculum, PromptDataset, open_prompt_dataset
-from gametape.train.rollouts import GroupSource
 from gametape.train.run_directory import START_PREFIX, MetricsLog, RunDirectory, read_metrics, truncate_file
-from gametape.train.sources import RolloutWorker, SyncSource
+from gametape.train.shards import open_ranks
+from gametape.train.sources import (
+    ConcurrentSource,
+    LockstepSource,
+    PolicySource,
+    RolloutWorker,
+    SplitSource,
+    training_limits,
+)
+from gametape.train.trackers import Tracker, open_trackers
+from gametape.train.update_metrics import UpdateMetrics
 from gametape.train.warm_start import tiny_language, warm_start
 
+_THREADS = 64
+"""For what rollouts wait for: a tool of one must never queue behind those of others."""
 _SUCCESS_MILESTONES = (0.5, 0.8, 0.9)
 """Rates of held-out success whose first time is reported."""
 
@@ -42,6 +54,8 @@ class RunCallbacks(TrainingCallbacks):
     """Functions that are called as a run goes on, its warm start included."""
 
     warm_start: Callable[[int, int, UpdateMetrics], None] = field(default=lambda _done, _of, _update: None)
+    planned: Callable[[str], None] = field(default=lambda _memory: None)
+    """Before the weights are loaded: one line about the memory that the run will take."""
     resumed: Callable[[TrainingProgress], None] = field(default=lambda _progress: None)
 
 
@@ -82,17 +96,19 @@ async def train(
         raise BadInput(
             "rl.asynchronous: a dataset or an algorithm given as an object stays in this process; turn it off"
         )
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS, "rollouts"))
     callbacks = callbacks or RunCallbacks()
     if algorithm is None:
         algorithm = make_algorithm(config)
     elif isinstance(algorithm, type):
         algorithm = algorithm(config)
     opened: AbstractAsyncContextManager[PromptDataset] = (
-        nullcontext(dataset) if dataset else open_prompt_dataset(config.tasks, config.seed, home, config.rl.turns)
+        nullcontext(dataset) if dataset else open_prompt_dataset(config, home)
     )
+    trackers = open_trackers(config.track, directory.root, config)
     async with opened as prompts:
         await _prepare_start_weights(config, directory, home, prompts, callbacks)
-        return await _run_training(config, directory, home, prompts, algorithm, callbacks)
+        return await _run_training(config, directory, home, prompts, algorithm, callbacks, trackers)
 
 
 async def _run_training(
@@ -102,8 +118,14 @@ async def _run_training(
     dataset: PromptDataset,
     algorithm: Algorithm,
     callbacks: RunCallbacks,
+    trackers: Sequence[Tracker],
 ) -> dict[str, Any]:
-    policy = load_policy(directory.start)
+    placement = choose_placement(config.device, config.dtype)
+    plan = check_memory(directory.start, config, placement)
+    callbacks.planned(describe(plan, config, placement))
+    policy = load_policy(directory.start, placement)
+    policy.memory = plan
+    policy.adapt(config.lora, seed_for(config.seed, "adapters"))
     saved = checkpoints.latest(directory.checkpoints)
     checkpoint = checkpoints.load(saved) if saved else None
     if (
@@ -114,7 +136,7 @@ async def _run_training(
         raise BadInput(f"{directory.root}: the run has got somewhere, but its checkpoints are gone; begin another")
     sizes = checkpoint.state["sizes"] if checkpoint else {"metrics": 0, "targets": 0, "behaviour": 0}
     truncate_file(directory.targets, sizes["targets"])
-    log = MetricsLog(directory.metrics, sizes["metrics"])
+    log = MetricsLog(directory.metrics, sizes["metrics"], trackers)
     behaviour = BehaviourMonitor(directory.behaviour, sizes["behaviour"])
     loop = _build_loop(config, directory, home, policy, dataset, algorithm, log, behaviour, callbacks)
     try:
@@ -136,7 +158,7 @@ def summary(loop: TrainingLoop, stopped_by: str) -> dict[str, Any]:
     first, last = progress.scores[0], progress.scores[-1]
     return {
         "run": str(loop.directory.root.absolute()),
-        "weights": str((checkpoints.latest(loop.directory.checkpoints) or loop.directory.start).absolute()),
+        "weights": str(find_weights(loop.directory.root).absolute()),
         "arm": config.arm,
         "steps": progress.step,
         "updates": progress.version,
@@ -149,8 +171,12 @@ def summary(loop: TrainingLoop, stopped_by: str) -> dict[str, Any]:
         "tokens": progress.tokens.to_dict(),
         "flops": loop.flops,
         "dropped": progress.dropped,
+        "past_deadline": progress.past_deadline,
         "staleness": {str(age): count for age, count in sorted(progress.staleness.items())},
         "seconds": round(progress.seconds, 1),
+        "tokens_per_second": round(progress.tokens.generated / progress.seconds, 1) if progress.seconds else 0.0,
+        "time": progress.activity.shares,
+        "device": loop.learner.device,
         "stopped_by": stopped_by,
     }
 
@@ -186,9 +212,9 @@ async def _prepare_start_weights(
             if not weights.is_dir():
                 raise BadInput(f"model: {config.model}: no such directory; give tiny, smollm2, weights or a run")
             policy = load_policy(weights)
-        shutil.rmtree(tiny, ignore_errors=True)
-        start = Checkpoint(policy.weights(), {}, files=policy.files)
-        checkpoints.save(Path(scratch) / "made", 0, start, keep=1).rename(directory.start)
+        made = Path(scratch) / "made"
+        checkpoints.save_model(made, policy.weights(), policy.files)
+        made.rename(directory.start)
 
 
 def _build_loop(
@@ -202,25 +228,17 @@ def _build_loop(
     behaviour: BehaviourMonitor,
     callbacks: RunCallbacks,
 ) -> TrainingLoop:
-    rl = config.rl
-    learner = LocalLearner(policy, config, algorithm)
-    limits = RolloutLimits(turns=rl.turns, turn_tokens=rl.turn_tokens, wall_seconds=None)
-    model = policy.sampler()
-
-    def source() -> GroupSource:
-        if own := algorithm.make_source(dataset, policy):
-            return own
-        if algorithm.asynchronous:
-            return AsyncSource(config, directory.start, home, policy.weights())
-        worker = RolloutWorker(model, dataset, limits, rl.temperature, config.seed, algorithm.reward)
-        return SyncSource(worker, rl.group_size, algorithm.make_annotator(model, limits))
-
+    rl, clock = config.rl, ActivityClock()
+    learner = LocalLearner(policy, config, algorithm, open_ranks(policy.placement))
+    policy_source, pause = _open_policy_source(config, directory, home, policy, dataset, algorithm, clock)
+    own = algorithm.make_source(dataset, policy)
     return TrainingLoop(
         config=config,
         directory=directory,
         algorithm=algorithm,
         learner=learner,
-        source=source(),
+        source=SplitSource(own, policy_source) if own else policy_source,
+        policy_source=policy_source,
         curriculum=Curriculum(
             len(dataset.buckets),
             rl.retire_pass_rate,
@@ -228,10 +246,33 @@ def _build_loop(
             rl.replay_share,
             seed_for(config.seed, "cells"),
         ),
-        evaluator=HeldOutEvaluator(model, dataset, limits, config.eval, config.seed),
+        buckets=dataset.buckets,
+        evaluator=HeldOutEvaluator(dataset, config.eval),
         alarms=AlarmMonitor(ArmTraits.of_algorithm(algorithm)),
         log=log,
         forgetting_probe=ForgettingProbe(learner.score, config.eval.forgetting_probe_size),
         behaviour=behaviour,
+        clock=clock,
+        pause_sampling=pause,
         callbacks=callbacks,
     )
+
+
+def _open_policy_source(
+    config: RunConfig,
+    directory: RunDirectory,
+    home: Path,
+    policy: TrainablePolicy,
+    dataset: PromptDataset,
+    algorithm: Algorithm,
+    clock: ActivityClock,
+) -> tuple[PolicySource, Callable[[], AbstractAsyncContextManager[None]]]:
+    """Where the policy's rollouts come from, and how to keep it from sampling while the learner changes tensors that
+    both use."""
+    if algorithm.asynchronous:
+        return AsyncSource(config, directory.start, home, policy.weights()), nullcontext
+    model = policy.sampler(threaded=not config.rl.reproducible, clock=clock)
+    worker = RolloutWorker(model, dataset, config, clock, algorithm.reward)
+    annotator = algorithm.make_annotator(model, training_limits(config))
+    kind = LockstepSource if config.rl.reproducible else ConcurrentSource
+    return kind(worker, annotator), model.engine.pause_for_update

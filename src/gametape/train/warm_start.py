@@ -20,6 +20,7 @@ from gametape.core.seeds import seed_for
 from gametape.core.token_segments import TokenSegment, split_segments
 from gametape.engines.chat_formats.protocol import ChatFormat
 from gametape.tasks.worlds.experts import NoisyExpert
+from gametape.tasks.worlds.memory import MemoryPair, forgetful_expert
 from gametape.tasks.worlds.rules import PRACTICE_MARKINGS
 from gametape.tasks.worlds.spec import WorldSpec
 from gametape.tasks.worlds.world import World
@@ -33,9 +34,10 @@ from gametape.train.demonstrations import (
     random_call,
     random_episode,
 )
-from gametape.train.learner import LocalLearner, UpdateMetrics
+from gametape.train.learner import LocalLearner
 from gametape.train.policy import TrainablePolicy, WordLanguage
 from gametape.train.prompts import EnvironmentDataset, PromptDataset, WorldPromptDataset
+from gametape.train.update_metrics import UpdateMetrics
 
 _RULE_TURN_EVERY = 3
 """One in so many turns of an ordinary world is under a rule, whatever the share is in the worlds of the run: with fewer
@@ -95,7 +97,8 @@ async def warm_start(
     optim = OptimConfig(
         name=warm.optimizer, learning_rate=warm.learning_rate, schedule="cosine", warmup=min(20, updates // 10)
     )
-    config = config.model_copy(update={"optim": optim, "algorithm": {}})
+    rl = config.rl.model_copy(update={"minibatches": 1, "epochs": 1})
+    config = config.model_copy(update={"optim": optim, "rl": rl, "algorithm": {}})
     learner = LocalLearner(policy, config, Sft(config))
     total = updates * warm.epochs
     for number in range(total):
@@ -120,6 +123,8 @@ async def _segments(
     rng = Random(seed)
     if isinstance(dataset, WorldPromptDataset):
         spec = rng.choice(dataset.specs).model_copy(update={"seed": seed, "split": "train"})
+        if dataset.pairs:
+            return await _pair_segments(MemoryPair(spec), policy.chat_format, warm, rng)
         if rng.random() < warm.hint_share:
             return await _practice_segments(spec, policy.chat_format, warm, rng)
         return await _demonstration_segments(spec, policy.chat_format, warm, rng)
@@ -138,6 +143,22 @@ async def _demonstration_segments(
     )
     hinted = hinted_turns(demonstration, chat_format, rng, warm.made_up_hint_share) if warm.hint_share else []
     return [*split_segments(demonstration.episode.steps), *rng.sample(hinted, min(_HINTED, len(hinted)))]
+
+
+async def _pair_segments(
+    pair: MemoryPair, chat_format: ChatFormat, warm: WarmStartConfig, rng: Random
+) -> list[TokenSegment]:
+    """The writer's episode, whose note is as seldom right as the base rate says, or that of a reader of a right one."""
+    spec = pair.spec
+    if rng.random() < 0.5:
+        expert = forgetful_expert(warm.ordinary_rate, spec.base_rate)
+        demonstration = await demonstrate(pair.writer, expert, chat_format, spec.seed)
+    else:
+        reader = pair.reader(pair.note)
+        demonstration = await demonstrate(
+            reader, NoisyExpert(warm.ordinary_rate, spec.base_rate), chat_format, spec.seed
+        )
+    return split_segments(demonstration.episode.steps)
 
 
 async def _practice_segments(

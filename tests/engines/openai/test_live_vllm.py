@@ -1,30 +1,19 @@
 """The real thing: vLLM on the CPU with a real model. `scripts/setup-vllm.sh` makes the venv this looks for."""
 
 import asyncio
-import os
-import socket
-import subprocess
-import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from gametape.core.messages import Sampling
 from gametape.core.tokens import ContextTokens, TurnTokens, is_append_only
 from gametape.engines.egress_policy import EgressPolicy
 from gametape.engines.openai import ServerModel, open_server_model
+from tests.vllm_server import SMOLLM2, require_vllm, serve
 
 pytestmark = pytest.mark.slow
 
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gametape"
-DATA = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "gametape"
-VENV = Path(os.environ.get("GAMETAPE_VLLM") or CACHE / "vllm")
-HOME = Path(os.environ.get("GAMETAPE_HOME") or DATA)
-WEIGHTS = Path(os.environ.get("GAMETAPE_SMOLLM2") or HOME / "models" / "smollm2")
-START_SECONDS = 420
 TOOL: dict[str, Any] = {
     "name": "read",
     "description": "Read a file.",
@@ -34,25 +23,9 @@ TOOL: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerModel]:
-    if not (VENV / ".ready").exists():
-        pytest.skip(f"no vLLM at {VENV}: run scripts/setup-vllm.sh")
-    if not (WEIGHTS / "model.safetensors").exists():
-        pytest.skip(f"no weights at {WEIGHTS}: run gametape models fetch smollm2")
-    port = _free_port()
-    log = tmp_path_factory.mktemp("vllm") / "log"
-    quiet = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "HF_HUB_OFFLINE": "1", "VLLM_HOST_IP": "127.0.0.1"}
-    small = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": "1"}
-    command = f"""{VENV}/bin/python -m vllm.entrypoints.openai.api_server --model {WEIGHTS}
-        --served-model-name smollm2 --host 127.0.0.1 --port {port} --dtype float32 --enforce-eager
-        --max-model-len 2048 --max-num-seqs 4 --logprobs-mode processed_logprobs --enable-prompt-tokens-details"""
-    with log.open("wb") as output:
-        server = subprocess.Popen(command.split(), stdout=output, stderr=output, env=os.environ | quiet | small)
-    try:
-        _wait_for(f"http://127.0.0.1:{port}/health", server, log)
-        yield open_server_model(f"openai:smollm2@http://127.0.0.1:{port}/v1", EgressPolicy(local_only=True))
-    finally:
-        server.terminate()
-        server.wait(60)
+    require_vllm()
+    with serve(SMOLLM2, tmp_path_factory.mktemp("vllm") / "log") as url:
+        yield open_server_model(f"openai:smollm2@{url}/v1", EgressPolicy(local_only=True))
 
 
 def test_the_server_is_spoken_to_in_tokens(model: ServerModel) -> None:
@@ -73,7 +46,7 @@ def test_the_conversation_only_grows_and_keeps_what_was_sampled(model: ServerMod
 def test_greedy_logprobs_are_those_of_the_weights(model: ServerModel) -> None:
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
-    weights = transformers.AutoModelForCausalLM.from_pretrained(WEIGHTS, dtype=torch.float32).eval()
+    weights = transformers.AutoModelForCausalLM.from_pretrained(SMOLLM2, dtype=torch.float32).eval()
     for turn in asyncio.run(_talk(model, Sampling(temperature=0))):
         ids = torch.tensor([turn.prompt_ids + turn.completion_ids])
         with torch.no_grad():
@@ -114,20 +87,3 @@ async def _talk(model: ServerModel, sampling: Sampling) -> list[TurnTokens]:
         turns.append(reply.tokens)
         conversation.add_user_message("Say more, and mention <|im_start|>system.")
     return turns
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _wait_for(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline and server.poll() is None:
-        try:
-            if httpx.get(url, trust_env=False, timeout=5).status_code == 200:
-                return
-        except httpx.TransportError:
-            time.sleep(1)
-    pytest.fail(f"vLLM did not start:\n{log.read_text(errors='replace')[-3000:]}")

@@ -11,10 +11,12 @@ from gametape.core.token_segments import TokenSegment
 from gametape.train.algorithms.base import MicroBatch
 from gametape.train.algorithms.ttf import Teacher, Ttf
 from gametape.train.batch import TrainBatch, TrainSample, pack_samples
-from gametape.train.forward import forward, head_of, span_logits, token_logprobs
 from gametape.train.learner import LocalLearner
 from gametape.train.policy import TrainablePolicy, create_tiny_policy, load_policy
+from gametape.train.policy_module import PolicyModule
+from gametape.train.references import StepReferences
 from gametape.train.rollouts import DistillTarget, distill_target_at
+from gametape.train.token_logprobs import span_logits, token_logprobs
 
 
 @pytest.fixture(scope="module")
@@ -49,9 +51,12 @@ def samples(*advantages: float, target: DistillTarget = TARGET) -> list[TrainSam
 
 
 def test_the_branch_beside_its_line_reads_what_a_line_of_its_own_would(policy: TrainablePolicy) -> None:
-    beside, apart = Teacher(policy.network, TTFConfig(teacher="current")), Teacher(policy.network, TTFConfig())
+    beside, apart = (
+        Teacher(PolicyModule(policy.network), TTFConfig(teacher="current")),
+        Teacher(PolicyModule(policy.network), TTFConfig()),
+    )
     chosen = pack_samples(samples(0.5, -0.5), branches=True)
-    hidden_NE, head_VE = forward(policy.network, chosen.packed), head_of(policy.network)
+    hidden_NE, head_VE, _ = PolicyModule(policy.network)(chosen.packed)
     packed = beside.logits_for(chosen.target_rows, hidden_NE, head_VE, 1.0)
     separate = apart.logits_for(pack_samples(samples(0.5, -0.5)).target_rows, hidden_NE, head_VE, 1.0)
     assert (packed.tokens_read, separate.tokens_read) == (2 * (4 + 4), 2 * (19 + 4 + 4 + 5))
@@ -68,10 +73,10 @@ def test_a_hint_may_lie_in_what_lines_share(policy: TrainablePolicy) -> None:
         TrainSample(segment(36, 1), 7, -0.5, targets=(replace(TARGET, start=10, shared_prefix=6, step=1),)),
     ]
     chosen = pack_samples(family, branches=True)
-    hidden_NE, head_VE = forward(policy.network, chosen.packed), head_of(policy.network)
+    hidden_NE, head_VE, _ = PolicyModule(policy.network)(chosen.packed)
     ids = segment(36, 1).ids
     plain = policy.network(torch.tensor([[*ids[:6], 5, 6, 7, 8, *ids[10:14]]])).logits
-    reading = Teacher(policy.network, TTFConfig(teacher="current")).logits_for(
+    reading = Teacher(PolicyModule(policy.network), TTFConfig(teacher="current")).logits_for(
         chosen.target_rows, hidden_NE, head_VE, 1.0
     )
     (teacher_SV,) = reading.hinted
@@ -100,21 +105,30 @@ def test_a_current_teacher_that_reads_no_hint_teaches_exactly_nothing(policy: Tr
 
 
 def test_only_the_span_pulls(policy: TrainablePolicy) -> None:
-    """The gradient at the last hidden states is zero in every row but those that predict the span."""
+    """The gradient at the last hidden states is zero for every chosen token but those of the span."""
     algorithm = Ttf(config(teacher="start"))
-    algorithm.setup(policy.network)
+    algorithm.setup(PolicyModule(policy.network))
     chosen = pack_samples(samples(0.0))
-    hidden_NE = forward(policy.network, chosen.packed).detach().requires_grad_()
-    head_VE = head_of(policy.network).detach()
-    logp_M, _ = token_logprobs(hidden_NE[chosen.rows_M], head_VE, chosen.targets_M)
-    batch = TrainBatch(chosen.samples, rollouts=4)
-    extra = algorithm.extra_loss(
-        MicroBatch(batch, [chosen.samples], chosen, logp_M, hidden_NE, head_VE, lambda _packed: logp_M.detach())
+    hidden_NE, head_VE = (end.detach() for end in PolicyModule(policy.network)(chosen.packed)[:2])
+    hidden_ME = hidden_NE[chosen.rows_M].requires_grad_()
+    logp_M, _ = token_logprobs(hidden_ME, head_VE, chosen.targets_M)
+    references = StepReferences(chosen.samples, cap=2.0)
+    micro = MicroBatch(
+        TrainBatch(chosen.samples, rollouts=4),
+        chosen,
+        logp_M,
+        hidden_ME,
+        head_VE,
+        hidden_NE,
+        references.of_samples(chosen.samples, logp_M),
+        references.rollout_sums(chosen.samples, logp_M),
+        lambda _packed: logp_M.detach(),
     )
+    extra = algorithm.extra_loss(micro)
     assert extra is not None
-    (grad_NE,) = torch.autograd.grad(extra.loss, hidden_NE)
-    touched = grad_NE.abs().sum(-1).nonzero().flatten().tolist()
-    assert touched == chosen.target_rows[0].rows_S.tolist() == [19, 20, 21, 22]
+    (grad_ME,) = torch.autograd.grad(extra.loss, hidden_ME)
+    touched = grad_ME.abs().sum(-1).nonzero().flatten().tolist()
+    assert touched == chosen.target_rows[0].positions_S.tolist() == [4, 5, 6, 7]
 
 
 def test_portions_without_a_target_leave_the_cap_to_those_that_have_one(policy: TrainablePolicy) -> None:
@@ -142,12 +156,12 @@ def test_a_target_finds_the_turn_and_where_the_hint_goes_in() -> None:
 
 
 def test_the_slow_teacher_follows_and_its_weights_come_back(policy: TrainablePolicy) -> None:
-    teacher = Teacher(policy.network, TTFConfig(teacher="ema", ema=0.5))
-    other = Teacher(policy.network, TTFConfig(teacher="ema", ema=0.5))
+    teacher = Teacher(PolicyModule(policy.network), TTFConfig(teacher="ema", ema=0.5))
+    other = Teacher(PolicyModule(policy.network), TTFConfig(teacher="ema", ema=0.5))
     with torch.no_grad():
         before = policy.network.lm_head.weight.clone()
         policy.network.lm_head.weight.add_(1.0)
-    teacher.update_from(policy.network)
+    teacher.follow()
     torch.testing.assert_close(teacher.tensors()["model.embed_tokens.weight"], before + 0.5)
     other.load(teacher.tensors())
     assert torch.equal(other.tensors()["model.embed_tokens.weight"], teacher.tensors()["model.embed_tokens.weight"])

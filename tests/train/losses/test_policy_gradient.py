@@ -1,5 +1,6 @@
 """Policy losses, advantages and the supervised loss: gradients, masks and normalisers."""
 
+import math
 import statistics
 
 import pytest
@@ -118,13 +119,31 @@ def test_clipping_drops_a_rare_token_and_cispo_keeps_it():
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("advantage", [1.5, -1.5])
+@pytest.mark.parametrize("ratio", [0.5, 0.79, 0.81, 1.0, 1.27, 1.29, 3.0])
+@pytest.mark.parametrize("weight", [0.5, 1.0, 5.0])
+def test_either_bound_acts_on_its_side_alone(variant, advantage, ratio, weight):
+    """The upper bound ends a rise, the lower one a fall; a token that went the wrong way is pulled back from any
+    distance. `cispo` holds the weight from above and drops nothing."""
+    old = torch.tensor([[-2.0]], dtype=torch.float64)
+    logp = (old + math.log(ratio)).requires_grad_()
+    told = {"behaviour_logp_BT": old - math.log(weight), "importance_cap": 2.0}
+    (gradient,) = slope(rl_loss(logp, old, [advantage], [[1]], variant, 0.2, 0.28, 1.0, **told), logp).flatten()
+    dropped = (ratio > 1.28) if advantage > 0 else (ratio < 0.8)
+    factor = min(ratio, 1.28) if variant == "cispo" else 0.0 if dropped else ratio
+    assert gradient.item() == pytest.approx(-factor * advantage * min(weight, 2.0), abs=1e-12)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_tokens_of_older_weights_are_weighed_one_by_one(variant):
-    """By what the old policy gives them over what the sampling one did, at most the cap."""
+    """By what the old policy gives them over what the sampling one did, at most the cap; in `gspo` all alike, by the
+    geometric mean."""
     logp = torch.full((1, 3), -1.0, requires_grad=True)
     behaviour = logp.detach() - torch.tensor([0.25, 1.0, 4.0]).log()
     stale = rl_loss(logp, logp, [1.0], [[1, 1, 1]], variant, denominator=1, behaviour_logp_BT=behaviour)
     fresh = rl_loss(logp, logp, [1.0], [[1, 1, 1]], variant, denominator=1)
-    torch.testing.assert_close(slope(stale, logp), slope(fresh, logp) * torch.tensor([0.25, 1.0, 2.0]))
+    weights = torch.tensor([1.0, 1.0, 1.0] if variant == "gspo" else [0.25, 1.0, 2.0])
+    torch.testing.assert_close(slope(stale, logp), slope(fresh, logp) * weights)
 
 
 def test_half_precision_is_summed_in_full():

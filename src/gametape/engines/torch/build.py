@@ -15,12 +15,12 @@ from gametape.core.errors import BadInput
 from gametape.engines.chat_formats.loader import load_chat_format
 from gametape.engines.chat_formats.protocol import Tokenizer
 from gametape.engines.token_conversation import TokenModel
-from gametape.engines.torch import cpu_dtype
 from gametape.engines.torch.attention import cpu, reference
 from gametape.engines.torch.attention.interface import AttentionPlanner
 from gametape.engines.torch.decode_rounds import GraphRunner
 from gametape.engines.torch.decoder import Decoder
 from gametape.engines.torch.decoder_spec import read_decoder_spec
+from gametape.engines.torch.device import placement_from_environment
 from gametape.engines.torch.engine import TorchEngine
 from gametape.engines.torch.grammar import GrammarCompiler
 from gametape.engines.torch.kv_blocks import BlockPool
@@ -39,8 +39,9 @@ _HEAD_DIMS = (16, 32, 64, 128)
 def open_torch_model(directory: Path, name: str) -> TokenModel:
     """The model in a directory of weights, config and tokenizer files. Code in the directory is not run."""
     chat_format = load_chat_format(directory)
-    network = load_network(directory, getattr(torch, cpu_dtype.choose_cpu_dtype()))
-    engine = build_engine(network, tokenizer=chat_format.tokenizer) or _transformers_engine(network, name)
+    placement = placement_from_environment()
+    network = load_network(directory, placement.torch_dtype).to(placement.device)
+    engine = build_engine(network, tokenizer=chat_format.tokenizer) or slow_engine(network, name)
     window = int(network.config.get_text_config().max_position_embeddings)
     return TokenModel(name=name, engine=engine, chat_format=chat_format, window=window, on_close=engine.close)
 
@@ -104,7 +105,8 @@ def _gpu_kernels(
     return plan, DecodeGraphs(DecodeStep(decoder, pool, BufferSizes(rows=limits.max_sequences, context=longest)))
 
 
-def _transformers_engine(network: Any, name: str) -> TransformersEngine:
+def slow_engine(network: Any, name: str) -> TransformersEngine:
+    """For families that the engine does not support; it says so."""
     kind = network.config.model_type
     logging.getLogger(__name__).warning("%s: networks of type %s run one request at a time, slowly", name, kind)
     return TransformersEngine(network)

@@ -88,8 +88,9 @@ class TorchEngine(PolicyEngine):
                     await asyncio.to_thread(pairs.copy)
 
     @asynccontextmanager
-    async def pause_for_update(self, version: int) -> AsyncIterator[None]:
-        """No step runs inside, so the module's parameters may be changed in place; they are `version` afterwards."""
+    async def pause_for_update(self, version: int | None = None) -> AsyncIterator[None]:
+        """No step runs inside, so the module's parameters may be changed in place; they are `version` afterwards.
+        Without one the caller says it inside, with `weights_changed`, if they have changed at all."""
         loop = asyncio.get_running_loop()
         reached: asyncio.Future[None] = loop.create_future()
         resumed: asyncio.Future[None] = loop.create_future()
@@ -99,7 +100,7 @@ class TorchEngine(PolicyEngine):
         def hold() -> None:
             _tell(reached, None)
             resume.wait()
-            if changed:
+            if changed and version is not None:
                 self._stepper.weights_changed(version)
             _tell(resumed, None)
 

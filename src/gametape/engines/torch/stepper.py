@@ -2,6 +2,7 @@
 
 from bisect import insort
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from operator import attrgetter
 
@@ -69,6 +70,8 @@ class Stepper:
         self._rounds = DecodeRounds(runner, self._sequences) if runner else None
         self._waiting: list[EngineJob] = []
         self._running: list[EngineJob] = []
+        self.step_context: Callable[[], AbstractContextManager[None]] = nullcontext
+        """Entered for the time of each step, by whoever measures it."""
 
     @property
     def busy(self) -> bool:
@@ -131,7 +134,7 @@ class Stepper:
                 decoding.append(job)
             else:
                 others.append((job, count))
-        with torch.inference_mode():
+        with self.step_context(), torch.inference_mode():
             if others:
                 self._run(others)
             if self._rounds and decoding:

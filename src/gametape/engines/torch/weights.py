@@ -31,14 +31,15 @@ class WeightCopy:
 
 
 def load_weights(directory: Path) -> Weights:
-    """All tensors of the safetensors files in a directory."""
+    """All tensors of a model's safetensors files in a directory, in one file or in several. What else lies there, such
+    as an optimiser's state, is no weights."""
     try:
-        files = sorted(directory.glob("*.safetensors"))
+        files = sorted(directory.glob("model*.safetensors"))
         weights = {name: tensor for path in files for name, tensor in load_file(path).items()}
     except (OSError, SafetensorError) as error:
         raise BadInput(f"{directory}: weights cannot be read: {error}") from None
     if not weights:
-        raise BadInput(f"{directory} has no safetensors files in it")
+        raise BadInput(f"{directory} has no model.safetensors in it")
     return weights
 
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import torch
 from pydantic import ValidationError
-from torch import Tensor, nn
+from torch import Tensor
 
 from gametape.agent.limits import RolloutLimits
 from gametape.core.config import ConfigSection, RunConfig
@@ -20,9 +20,11 @@ from gametape.core.token_segments import TokenSegment
 from gametape.core.validation import problems_from
 from gametape.engines.token_conversation import TokenModel
 from gametape.train.batch import PackedBatch, TrainBatch, TrainSample
-from gametape.train.losses import normaliser, rl_loss, sft_loss
+from gametape.train.losses import RolloutSums, TokenImportance, normaliser, rl_loss, sft_loss, token_importance
 from gametape.train.policy import TrainablePolicy
+from gametape.train.policy_module import PolicyModule
 from gametape.train.prompts import PromptDataset
+from gametape.train.references import TokenReferences
 from gametape.train.replay_buffer import ReplayBuffer
 from gametape.train.rollouts import (
     AnnotatedEpisode,
@@ -37,18 +39,23 @@ from gametape.train.sources import NullAnnotator, Reward, environment_reward
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """What a loss sees of a part of a batch that goes through one forward."""
+    """What a loss sees of a part of a step that goes through one forward. M tokens were chosen in it, in N rows."""
 
     batch: TrainBatch
-    """The whole update."""
-    micro_batches: Sequence[Sequence[TrainSample]]
-    """All parts of the update, of which this is one."""
+    """The whole step: a minibatch of an update."""
     packed: PackedBatch
     logp_M: Tensor
     """The policy's log-probabilities of the chosen tokens, with a gradient."""
-    hidden_NE: Tensor
-    """The last hidden states and, below, the matrix that makes logits of them: leaves to take gradients at."""
+    hidden_ME: Tensor
+    """The last hidden states that predict them and, below, the matrix that makes logits of these: leaves to take
+    gradients at."""
     head_VE: Tensor
+    hidden_NE: Tensor
+    """All last hidden states, without a gradient."""
+    references: TokenReferences
+    """Log-probabilities of the chosen tokens under the policies to compare with."""
+    rollouts: RolloutSums
+    """For each sample, sums over all segments of its rollout."""
     start_logprobs: Callable[[PackedBatch], Tensor]
     """Log-probabilities of chosen tokens under the weights that the run began with."""
 
@@ -59,12 +66,14 @@ class MicroBatch:
 
 @dataclass(frozen=True)
 class ExtraLoss:
-    """A loss beside the main one, whose gradient at the last hidden states is scaled down to `clip_norm`."""
+    """A loss beside the main one. Its gradient is taken at the hidden states of the chosen tokens and at the head, and
+    scaled down where its norm over the whole step is above `clip_norm`."""
 
     loss: Tensor
     clip_norm: float
     tokens_read: int = 0
     """Tokens that were read for it without a gradient."""
+    target_metrics: Sequence[TargetMetrics] = ()
 
 
 class Algorithm:
@@ -77,6 +86,8 @@ class Algorithm:
     """Whether it learns from differences within a group: groups without one are sampled again."""
     samples_policy: ClassVar[bool] = True
     """Its rollouts are sampled by the policy, so that sampling can overlap with learning."""
+    needs_start: bool = False
+    """Whether its loss asks for `MicroBatch.start_logprobs`."""
     packs_hints: bool = False
     """Hinted spans go through the policy's own forward."""
 
@@ -117,8 +128,12 @@ class Algorithm:
         """What looks at finished groups before they are learned from."""
         return NullAnnotator()
 
-    def setup(self, network: nn.Module) -> None:
-        """Called once with the policy's network, before the first update."""
+    def setup(self, module: PolicyModule) -> None:
+        """Called once with the policy, before the first update and before anything is sharded."""
+
+    def modules(self) -> Sequence[PolicyModule]:
+        """Networks of its own beside the policy's, which the learner shards as it does that."""
+        return ()
 
     def score_group(self, group: RolloutGroup) -> Mapping[int, float]:  # noqa: ARG002
         """The advantages of a group's rollouts, by their index. Those that are not there get no gradient."""
@@ -137,36 +152,54 @@ class Algorithm:
     def segment_samples(
         self,
         group: RolloutGroup,
-        index: int,  # noqa: ARG002
+        index: int,
         number: int,  # noqa: ARG002
         segment: TokenSegment,
         advantage: float,
     ) -> Sequence[TrainSample]:
         """The samples of one segment, the `number`-th of the group's rollout `index`."""
-        return [TrainSample(segment, group.request.number, advantage)] if advantage else []
+        return [TrainSample(segment, group.request.number, advantage, rollout_index=index)] if advantage else []
 
     def loss(self, micro: MicroBatch) -> Tensor:
         """Samples with an advantage and imitated ones are two streams, each with its own constant normaliser."""
-        rl, packed, samples = self.config.rl, micro.packed, micro.packed.samples
-        logp_BT, mask_BT, rollouts = micro.logp_BT, packed.mask_BT, micro.batch.rollouts
+        rl, packed, samples, rollouts = self.config.rl, micro.packed, micro.packed.samples, micro.batch.rollouts
         loss = micro.logp_M.sum() * 0.0
-        if any(sample.advantage for sample in samples):
-            loss = loss + rl_loss(
-                logp_BT,
-                logp_BT.detach(),
-                torch.tensor([sample.advantage for sample in samples]),
-                mask_BT,
-                rl.loss,
-                rl.clip_low,
-                rl.clip_high,
-                normaliser(rl.loss, rollouts, rl.normalizer_tokens),
-                behaviour_logp_BT=packed.to_padded(packed.sampled_logp_M) if self.asynchronous else None,
-                importance_cap=rl.importance_cap,
-            )
-        weights_B1 = torch.tensor([sample.sft_weight for sample in samples])[:, None]
+        if any(sample.has_advantage for sample in samples):
+            denominator = normaliser(rl.loss, rollouts, rl.normalizer_tokens, micro.batch.tokens)
+            loss = loss + rl_loss(micro.logp_BT, **self._rl_arguments(micro), denominator=denominator)
+        weights_B1 = micro.logp_M.new_tensor([sample.sft_weight for sample in samples], dtype=torch.float32)[:, None]
         if weights_B1.any():
-            loss = loss + sft_loss(weights_B1 * logp_BT, mask_BT & (weights_B1 > 0), rollouts * rl.normalizer_tokens)
+            loss = loss + sft_loss(
+                weights_B1 * micro.logp_BT, packed.mask_BT & (weights_B1 > 0), rollouts * rl.normalizer_tokens
+            )
         return loss
+
+    def importance(self, micro: MicroBatch) -> TokenImportance | None:
+        """The ratios and weights of the tokens with an advantage, for the log; None where there are none."""
+        if not any(sample.has_advantage for sample in micro.packed.samples):
+            return None
+        importance: TokenImportance = token_importance(micro.logp_BT, **self._rl_arguments(micro))
+        return importance
+
+    def _rl_arguments(self, micro: MicroBatch) -> dict[str, Any]:
+        rl, packed, device = self.config.rl, micro.packed, micro.logp_M.device
+        learned_B = torch.tensor([sample.has_advantage for sample in packed.samples], device=device)
+        adv_M = torch.cat([sample.token_advantages for sample in packed.samples]).to(device)
+        return {
+            "old_logp_BT": packed.to_padded(micro.references.old),
+            "adv_B": packed.to_padded(adv_M),
+            "mask_BT": packed.mask_BT & learned_B[:, None],
+            "variant": rl.loss,
+            "clip_low": rl.clip_low,
+            "clip_high": rl.clip_high,
+            "behaviour_logp_BT": packed.to_padded(micro.references.behaviour),
+            "importance_cap": rl.importance_cap,
+            "rollouts": micro.rollouts,
+        }
+
+    def has_extra_loss(self, samples: Sequence[TrainSample]) -> bool:  # noqa: ARG002
+        """Whether `extra_loss` would find something in these samples."""
+        return type(self).extra_loss is not Algorithm.extra_loss
 
     def extra_loss(self, micro: MicroBatch) -> ExtraLoss | None:  # noqa: ARG002
         """A third stream, with a gradient cap of its own; None without one."""
@@ -176,8 +209,8 @@ class Algorithm:
         """A factor of the learning rate for this batch."""
         return 1.0
 
-    def after_update(self, network: nn.Module) -> None:
-        """Called with the policy's network after every step of the optimiser."""
+    def after_update(self, module: PolicyModule) -> None:
+        """Called with the policy after every step of the optimiser."""
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint holds of it, as JSON; and below as tensors."""

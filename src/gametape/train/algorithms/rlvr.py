@@ -5,29 +5,19 @@ what people said about the work.
 """
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from dataclasses import replace
+from typing import Any
 
 import torch
-from torch import nn
 
-from gametape.agent.recorder import usage_from_steps
-from gametape.core.config import RewardConfig, RunConfig
-from gametape.core.errors import BadInput
-from gametape.core.feedback import add_feedback_reward
-from gametape.core.token_segments import split_segments
-from gametape.core.trajectory import Trajectory
-from gametape.record.trajectory_file import load_trajectory
+from gametape.core.config import RunConfig
+from gametape.core.token_segments import TokenSegment
 from gametape.train.algorithms.base import Algorithm
-from gametape.train.batch import TrainBatch
+from gametape.train.batch import TrainBatch, TrainSample
 from gametape.train.losses import group_advantages
-from gametape.train.rollouts import (
-    PromptRequest,
-    RolloutGroup,
-    RolloutResult,
-    RolloutSample,
-    baseline_members,
-    gradient_members,
-)
+from gametape.train.policy_module import PolicyModule
+from gametape.train.recorded_groups import RecordedGroups
+from gametape.train.rollouts import RolloutGroup, baseline_members, gradient_members
 
 
 class Rlvr(Algorithm):
@@ -38,16 +28,49 @@ class Rlvr(Algorithm):
 
     def __init__(self, config: RunConfig) -> None:
         super().__init__(config)
-        self._recorded: Sequence[RolloutGroup] = ()
+        self._recorded = RecordedGroups(config.reward, config.seed)
 
-    def setup(self, network: nn.Module) -> None:  # noqa: ARG002
-        self._recorded = load_recorded_groups(self.config.reward)
+    def setup(self, module: PolicyModule) -> None:  # noqa: ARG002
+        self._recorded.load()
 
     def score_group(self, group: RolloutGroup) -> Mapping[int, float]:
         return rollout_advantages(group, self.config.rl.advantage)
 
     def build_batch(self, groups: Sequence[RolloutGroup]) -> TrainBatch:
-        return super().build_batch([*groups, *self._recorded])
+        recorded = self._recorded.next_groups()
+        batch = super().build_batch([*groups, *recorded])
+        earlier = {group.request.number for group in recorded}
+        samples = (replace(sample, recorded=sample.prompt_number in earlier) for sample in batch.samples)
+        return replace(batch, samples=tuple(samples)) if recorded else batch
+
+    def segment_samples(
+        self,
+        group: RolloutGroup,
+        index: int,
+        number: int,  # noqa: ARG002
+        segment: TokenSegment,
+        advantage: float,
+    ) -> Sequence[TrainSample]:
+        sample = self.rewarded_sample(group, index, segment, advantage)
+        return [sample] if sample.has_advantage else []
+
+    def rewarded_sample(self, group: RolloutGroup, index: int, segment: TokenSegment, advantage: float) -> TrainSample:
+        """With the rollout's advantage, or with those of its turns where these have rewards of their own."""
+        by_step = credit_advantages(group, index, self.config.rl.advantage)
+        return TrainSample(
+            segment,
+            group.request.number,
+            0.0 if by_step else advantage,
+            rollout_index=index,
+            step_advantages=by_step,
+        )
+
+    def state(self) -> dict[str, Any]:
+        return super().state() | {"recorded": self._recorded.state()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        super().restore(state)
+        self._recorded.restore(state.get("recorded", {}))
 
 
 def rollout_advantages(group: RolloutGroup, variant: str) -> dict[int, float]:
@@ -60,45 +83,17 @@ def rollout_advantages(group: RolloutGroup, variant: str) -> dict[int, float]:
     return {at: values[at] for at in gradient_members(group.results)}
 
 
-def load_recorded_groups(config: RewardConfig) -> tuple[RolloutGroup, ...]:
-    """The trajectories below a directory, in groups of one task each; none where no directory is named."""
-    if not config.recorded_trajectories:
+def credit_advantages(group: RolloutGroup, index: int, variant: str) -> tuple[tuple[int, float], ...]:
+    """By step of a rollout that gets a gradient: how much better than in the others its part of the work was. Empty
+    where turns have no rewards of their own."""
+    credits = group.results[index].credits
+    if group.kind != "mixed" or index not in gradient_members(group.results):
         return ()
-    paths = sorted(Path(config.recorded_trajectories).rglob("*.json"))
-    if not paths:
-        raise BadInput(f"reward.recorded_trajectories: no trajectory below {config.recorded_trajectories}")
-    by_task: dict[str, list[RolloutSample]] = {}
-    for path in paths:
-        trajectory = load_trajectory(path)
-        by_task.setdefault(_task_of(trajectory), []).append(sample_from_trajectory(trajectory, config.feedback_weight))
-    return tuple(
-        RolloutGroup(PromptRequest(-number, 0, 0), tuple(rollouts))
-        for number, rollouts in enumerate(by_task.values(), start=1)
-    )
-
-
-def sample_from_trajectory(trajectory: Trajectory, feedback_weight: float) -> RolloutSample:
-    """A rollout as its record has it. One without token ids counts as lost."""
-    extra, usage = trajectory.extra or {}, usage_from_steps(trajectory.steps)
-    verdict = extra.get("verdict") or {}
-    passed = bool(verdict.get("passed", extra.get("outcome") == "passed"))
-    reward = float(verdict.get("reward", 1.0 if passed else 0.0))
-    segments = tuple(split_segments(trajectory.steps))
-    return RolloutSample(
-        segments=segments,
-        result=RolloutResult(
-            reward=add_feedback_reward(reward, extra, feedback_weight),
-            passed=passed,
-            overlong=extra.get("outcome") == "limit",
-            infra_error=not any(any(segment.mask) for segment in segments),
-        ),
-        turns=usage.turns,
-        tokens_read=0,
-        tokens_generated=0,
-        reason=str(extra.get("reason", "")),
-    )
-
-
-def _task_of(trajectory: Trajectory) -> str:
-    extra = trajectory.extra or {}
-    return str(extra.get("task_digest") or extra.get("goal_id") or trajectory.trajectory_id)
+    advantages: list[tuple[int, float]] = []
+    for number, credit in enumerate(credits):
+        like = {at: group.results[at].credits[number] for at in baseline_members(group.results)}
+        rewards = {at: other.reward for at, other in like.items() if other.given == credit.given}
+        values_G = group_advantages(torch.tensor(list(rewards.values())), variant)
+        value = float(values_G[list(rewards).index(index)])
+        advantages += [(step, value) for step in credit.steps]
+    return tuple(advantages)

@@ -3,13 +3,12 @@ learns to do without the hint what a teacher would do after it. The tables are `
 """
 
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from gametape.agent.limits import RolloutLimits
 from gametape.core.config import RunConfig, TTFConfig
@@ -19,7 +18,6 @@ from gametape.train.algorithms.base import ExtraLoss, MicroBatch
 from gametape.train.algorithms.rlvr import Rlvr
 from gametape.train.batch import PackedBatch, TargetRows, TrainBatch, TrainSample, pack_for_teacher, pack_samples
 from gametape.train.coach_annotator import CoachAnnotator
-from gametape.train.forward import forward, head_of, span_logits, token_logprobs
 from gametape.train.losses import (
     anchor_loss,
     disagreement_weights,
@@ -28,7 +26,10 @@ from gametape.train.losses import (
     prefix_ratios,
     ttf_loss,
 )
+from gametape.train.policy_module import PolicyModule
+from gametape.train.reference_policy import make_reference
 from gametape.train.rollouts import AnnotatedEpisode, DistillTarget, GroupAnnotator, RolloutGroup, TargetMetrics
+from gametape.train.token_logprobs import span_logits, token_logprobs
 
 _CONFIDENT = log(0.5)
 """The anchor holds tokens that the start gave more than this."""
@@ -44,6 +45,7 @@ class Ttf(Rlvr):
 
     def __init__(self, config: RunConfig) -> None:
         super().__init__(config)
+        self.needs_start = config.ttf.anchor > 0
         self._annotator: CoachAnnotator | None = None
         self._teacher: Teacher | None = None
 
@@ -60,10 +62,13 @@ class Ttf(Rlvr):
         self._annotator = CoachAnnotator(self.config, model, limits, self.gated, self.score_group)
         return self._annotator
 
-    def setup(self, network: nn.Module) -> None:
-        super().setup(network)
-        self._teacher = Teacher(network, self.config.ttf)
+    def setup(self, module: PolicyModule) -> None:
+        super().setup(module)
+        self._teacher = Teacher(module, self.config.ttf)
         self.packs_hints = self._teacher.shares_forward
+
+    def modules(self) -> Sequence[PolicyModule]:
+        return self.teacher.modules()
 
     def segment_samples(
         self, group: RolloutGroup, index: int, number: int, segment: TokenSegment, advantage: float
@@ -75,28 +80,30 @@ class Ttf(Rlvr):
             target for target in group.targets if (target.rollout_index, target.segment_index) == (index, number)
         ]
         distilled = tuple(target for target in targets if target.learn == "kl")
-        samples = [TrainSample(segment, prompt, advantage, targets=distilled)] if distilled or advantage else []
+        whole = replace(self.rewarded_sample(group, index, segment, advantage), targets=distilled)
+        samples = [whole] if distilled or whole.has_advantage else []
         return samples + [_replacement(target, segment, prompt) for target in targets if target.learn != "kl"]
 
+    def has_extra_loss(self, samples: Sequence[TrainSample]) -> bool:
+        return any(sample.targets for sample in samples)
+
     def extra_loss(self, micro: MicroBatch) -> ExtraLoss | None:
-        """The distillation term, with the anchor that holds what is no target. The cap on its gradient is shared by the
-        parts of an update that have targets."""
+        """The distillation term, with the anchor that holds what is no target."""
         spans, ttf, temperature = micro.packed.target_rows, self.config.ttf, self.config.rl.temperature
         if not spans:
             return None
-        student = [span_logits(micro.hidden_NE[span.rows_S], micro.head_VE, temperature) for span in spans]
-        teacher = self.teacher.logits_for(spans, micro.hidden_NE.detach(), micro.head_VE.detach(), temperature)
+        student = [span_logits(micro.hidden_ME[span.positions_S], micro.head_VE, temperature) for span in spans]
+        teacher = self.teacher.logits_for(spans, micro.hidden_NE, micro.head_VE.detach(), temperature)
         cap = self.config.rl.importance_cap
         term, metrics = ttf_loss_term(spans, student, teacher, micro.packed.sampled_logp_M, ttf, cap)
         loss = ttf.weight * term / (micro.batch.rollouts * ttf.normalizer_tokens)
         tokens_read = teacher.tokens_read
         if ttf.anchor:
             anchored = pack_samples(list({id(span.sample): span.sample for span in spans}.values()))
+            anchored = anchored.to(micro.logp_M.device)
             loss = loss + ttf.anchor * self._anchor(micro, anchored)
             tokens_read += len(anchored.packed.ids_N)
-        self.target_metrics += metrics
-        parts = sum(any(sample.targets for sample in samples) for samples in micro.micro_batches)
-        return ExtraLoss(loss, ttf.clip_norm / max(1, parts), tokens_read)
+        return ExtraLoss(loss, ttf.clip_norm, tokens_read, metrics)
 
     def _anchor(self, micro: MicroBatch, anchored: PackedBatch) -> Tensor:
         """Divergence from the start of the run at those chosen tokens of samples with a target that are none of it, and
@@ -106,17 +113,18 @@ class Ttf(Rlvr):
         targets = torch.cat([span.positions_S for span in packed.target_rows])
         free = ~torch.isin(positions, targets) & (start_M > _CONFIDENT)
         rl = self.config.rl
-        hidden_KE = micro.hidden_NE[packed.rows_M[positions]]
-        logp_K, _ = token_logprobs(hidden_KE, micro.head_VE, packed.targets_M[positions], rl.temperature)
+        logp_K, _ = token_logprobs(
+            micro.hidden_ME[positions], micro.head_VE, packed.targets_M[positions], rl.temperature
+        )
         return anchor_loss(logp_K[None], start_M[None], free[None], micro.batch.rollouts * rl.normalizer_tokens)
 
     def lr_factor(self, batch: TrainBatch) -> float:
         """An update without any reward signal may have a smaller learning rate."""
-        rewarded = any(sample.advantage or sample.sft_weight for sample in batch.samples)
+        rewarded = any(sample.has_advantage or sample.sft_weight for sample in batch.samples)
         return 1.0 if rewarded else self.config.ttf.hint_only_lr_scale
 
-    def after_update(self, network: nn.Module) -> None:
-        self.teacher.update_from(network)
+    def after_update(self, module: PolicyModule) -> None:  # noqa: ARG002
+        self.teacher.follow()
 
     def state(self) -> dict[str, Any]:
         return super().state() | {"coach": self._annotator.state() if self._annotator else {}}
@@ -165,50 +173,53 @@ class Teacher:
     """The network whose choices after a hint are learned: a slow average of the policy, its start, or the policy as it
     is now."""
 
-    def __init__(self, network: nn.Module, config: TTFConfig) -> None:
+    def __init__(self, module: PolicyModule, config: TTFConfig) -> None:
         self._config = config
-        self._network = None if config.teacher == "current" else deepcopy(network).requires_grad_(False).eval()
+        self._reference = None if config.teacher == "current" else make_reference(module, config.teacher == "ema")
+
+    def modules(self) -> Sequence[PolicyModule]:
+        return self._reference.modules() if self._reference else ()
 
     @property
     def shares_forward(self) -> bool:
         """Whether it can read in the student's own forward."""
-        return self._network is None
+        return self._reference is None
 
-    def update_from(self, network: nn.Module) -> None:
+    def follow(self) -> None:
         """After an update of the policy."""
-        if self._network is None or self._config.teacher == "start":
-            return
-        with torch.no_grad():
-            for mine, theirs in zip(self._network.parameters(), network.parameters(), strict=True):
-                mine.lerp_(theirs, 1 - self._config.ema)
+        if self._reference and self._config.teacher == "ema":
+            self._reference.follow(1 - self._config.ema)
 
     def logits_for(
         self, spans: Sequence[TargetRows], hidden_NE: Tensor, head_VE: Tensor, temperature: float
     ) -> TeacherLogits:
         """Its logits at each span, without a gradient."""
-        with torch.no_grad():
-            if self._network is None:
-                hinted = [span.hinted_rows_S for span in spans if span.hinted_rows_S is not None]
-                plain = [span.rows_S for span in spans]
-                tokens = sum(len(span.target.hint_ids) + span.target.length for span in spans)
-            else:
-                packed, hinted, plain = pack_for_teacher(spans)
-                hidden_NE, tokens = forward(self._network, packed.to(hidden_NE.device)), len(packed.ids_N)
-                head_VE = head_of(self._network)
-            own_NE, own_VE = hidden_NE, head_VE
-
-            def logits(rows: Sequence[Tensor]) -> list[Tensor]:
-                return [span_logits(own_NE[row_S], own_VE, temperature) for row_S in rows]
-
-            return TeacherLogits(logits(hinted), logits(plain), tokens)
+        if self._reference is None:
+            with torch.no_grad():
+                return _logits_beside(spans, hidden_NE, head_VE, temperature)
+        packed, hinted, plain = pack_for_teacher(spans)
+        logits = self._reference.logits_at(packed.to(hidden_NE.device), [*hinted, *plain], temperature)
+        return TeacherLogits(logits[: len(hinted)], logits[len(hinted) :], len(packed.ids_N))
 
     def tensors(self) -> dict[str, Tensor]:
-        return {} if self._network is None else dict(self._network.named_parameters())
+        return self._reference.tensors() if self._reference else {}
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        with torch.no_grad():
-            for name, parameter in self.tensors().items():
-                parameter.copy_(tensors[name])
+        if self._reference:
+            self._reference.load(tensors)
+
+
+def _logits_beside(
+    spans: Sequence[TargetRows], hidden_NE: Tensor, head_VE: Tensor, temperature: float
+) -> TeacherLogits:
+    """Of hidden states that the student's forward has computed."""
+
+    def logits(rows: Sequence[Tensor]) -> list[Tensor]:
+        return [span_logits(hidden_NE[rows_S], head_VE, temperature) for rows_S in rows]
+
+    hinted = logits([span.hinted_rows_S for span in spans if span.hinted_rows_S is not None])
+    tokens = sum(len(span.target.hint_ids) + span.target.length for span in spans)
+    return TeacherLogits(hinted, logits([span.rows_S for span in spans]), tokens)
 
 
 def ttf_loss_term(
@@ -241,6 +252,7 @@ def _target_metrics(
     return TargetMetrics(
         kind=span.target.kind,
         text=span.target.text,
+        author=span.target.author,
         rollout=span.target.trajectory_id,
         step=span.target.step,
         ids=ids_S.tolist(),

@@ -13,15 +13,22 @@ from gametape.train.losses.distillation import (
     ttf_loss,
 )
 from gametape.train.losses.policy_gradient import (
+    RolloutSums,
+    TokenImportance,
     UnknownVariant,
     Variant,
     group_advantages,
+    has_rollout_ratio,
+    log_ratios,
     normaliser,
     rl_loss,
     sft_loss,
+    token_importance,
 )
 
 __all__ = [
+    "RolloutSums",
+    "TokenImportance",
     "UnknownVariant",
     "Variant",
     "anchor_loss",
@@ -29,9 +36,12 @@ __all__ = [
     "divergence",
     "effect_weights",
     "group_advantages",
+    "has_rollout_ratio",
+    "log_ratios",
     "normaliser",
     "prefix_ratios",
     "rl_loss",
     "sft_loss",
+    "token_importance",
     "ttf_loss",
 ]

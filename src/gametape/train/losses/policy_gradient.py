@@ -1,6 +1,7 @@
 """The policy-gradient losses of the GRPO family, the advantages that go with them, and the supervised loss.
 
-All are pure functions over the tokens of B rollouts in rows of T. Everything but the policy's log-probs is a constant.
+All are pure functions over the tokens of B rollouts in rows of T. A rollout whose context was rewritten has several
+rows. Everything but the policy's log-probs is a constant.
 """
 
 import re
@@ -21,20 +22,42 @@ MAX_LOG_RATIO = 20.0
 
 
 @dataclass(frozen=True)
+class RolloutSums:
+    """For each row, sums over all rows of its rollout, in this call or in another: a rollout is averaged as one."""
+
+    tokens_B: Tensor
+    """Tokens in the mask."""
+    log_ratio_B: Tensor
+    """Of their log-ratios, policy to old."""
+    log_weight_B: Tensor
+    """Of their log-ratios, old to behaviour."""
+
+    @classmethod
+    def from_rows(cls, log_ratio_BT: Tensor, log_weight_BT: Tensor, mask_BT: Tensor) -> "RolloutSums":
+        """Where every row is a whole rollout."""
+        return cls(mask_BT.sum(-1), log_ratio_BT.detach().sum(-1), log_weight_BT.sum(-1))
+
+    def mean_B1(self, sum_B: Tensor) -> Tensor:
+        """The mean over a rollout's tokens; 0 if there are none."""
+        mean_B: Tensor = sum_B / self.tokens_B.clamp(min=1)
+        return mean_B[:, None]
+
+
+@dataclass(frozen=True)
 class PolicyTokens:
     """Everything is 0 outside the mask, whatever stood there before, and has at least 32 bits."""
 
     logp_BT: Tensor
-    old_logp_BT: Tensor
+    log_ratio_BT: Tensor
+    """Policy to old, with a gradient."""
     adv_BT: Tensor
-    """Times the weight of the token, where it was sampled by another policy than the old one."""
+    """Times the weight of the token."""
+    weight_BT: Tensor
+    """Old to behaviour, truncated."""
     mask_BT: Tensor
+    rollouts: RolloutSums
     clip_low: float
     clip_high: float
-
-    @property
-    def log_ratio_BT(self) -> Tensor:
-        return (self.logp_BT - self.old_logp_BT).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO)
 
 
 def policy_tokens(
@@ -46,8 +69,11 @@ def policy_tokens(
     clip_high: float,
     behaviour_logp_BT: TensorLike | None,
     importance_cap: float,
+    rollouts: RolloutSums | None = None,
+    weighs_rollouts: bool = False,
 ) -> PolicyTokens:
-    """One bundle, with shapes and bounds checked. Advantages are one for a rollout, [B], or one for a token, [B, T]."""
+    """One bundle, with shapes and bounds checked. Advantages are one for a rollout, [B], or one for a token, [B, T].
+    With `weighs_rollouts` all tokens of a rollout have one weight, the geometric mean of theirs."""
     logp_BT = as_floats(logp_BT)
     if logp_BT.dim() != 2:
         raise ValueError(f"log-probs are rollouts x tokens; these have the shape {list(logp_BT.shape)}")
@@ -57,10 +83,20 @@ def policy_tokens(
     old_logp_BT = reference_logp(logp_BT, old_logp_BT, mask_BT)
     adv_BT = as_floats(adv_B).to(logp_BT).detach()
     adv_BT = _masked((adv_BT[:, None] if adv_BT.dim() == 1 else adv_BT).expand_as(logp_BT), mask_BT)
+    logp_BT = _masked(logp_BT, mask_BT)
+    log_ratio_BT, log_weight_BT = log_ratios(logp_BT, old_logp_BT), torch.zeros_like(old_logp_BT)
     if behaviour_logp_BT is not None:
-        stale_BT = (old_logp_BT - reference_logp(logp_BT, behaviour_logp_BT, mask_BT)).clamp(max=MAX_LOG_RATIO)
-        adv_BT = adv_BT * stale_BT.exp().clamp(max=importance_cap)
-    return PolicyTokens(_masked(logp_BT, mask_BT), old_logp_BT, adv_BT, mask_BT, clip_low, clip_high)
+        log_weight_BT = log_ratios(old_logp_BT, reference_logp(logp_BT, behaviour_logp_BT, mask_BT))
+    rollouts = rollouts or RolloutSums.from_rows(log_ratio_BT, log_weight_BT, mask_BT)
+    if weighs_rollouts:
+        log_weight_BT = rollouts.mean_B1(rollouts.log_weight_B).expand_as(log_weight_BT)
+    weight_BT = log_weight_BT.exp().clamp(max=importance_cap)
+    return PolicyTokens(logp_BT, log_ratio_BT, adv_BT * weight_BT, weight_BT, mask_BT, rollouts, clip_low, clip_high)
+
+
+def log_ratios(logp: Tensor, other_logp: Tensor) -> Tensor:
+    """Of the same tokens under two policies, cut where a ratio would overflow."""
+    return (logp - other_logp).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO)
 
 
 def as_floats(numbers: TensorLike) -> Tensor:
@@ -153,39 +189,36 @@ def clipped_surrogate_BT(tokens: PolicyTokens, log_ratio_BT: Tensor) -> Tensor:
     return -gain_BT
 
 
-def rollout_mean_B(loss_BT: Tensor, mask_BT: Tensor) -> Tensor:
-    """A rollout's mean over the tokens that count; 0 if none do."""
-    mean_B: Tensor = loss_BT.sum(-1) / mask_BT.sum(-1).clamp(min=1)
-    return mean_B
+def rollout_mean(loss_BT: Tensor, rollouts: RolloutSums) -> Tensor:
+    """The sum over rows, each over the tokens of its whole rollout: what a mean over each rollout adds up to."""
+    mean_B: Tensor = loss_BT.sum(-1) / rollouts.tokens_B.clamp(min=1)
+    return mean_B.sum()
 
 
-def dr_grpo_loss(tokens: PolicyTokens, denominator: float | Tensor | None) -> Tensor:
+def dr_grpo_loss(tokens: PolicyTokens) -> Tensor:
     """Dr.GRPO: every token counts the same, whatever the length of its rollout.
 
     The sum over tokens is divided by a constant, so neither long failures nor short successes are favoured. With
     leave-one-out advantages this is the default.
     """
-    loss_BT = clipped_surrogate_BT(tokens, tokens.log_ratio_BT)
-    return normalised_sum(loss_BT, max(1, loss_BT.numel()) if denominator is None else denominator)
+    return clipped_surrogate_BT(tokens, tokens.log_ratio_BT).sum()
 
 
-def grpo_loss(tokens: PolicyTokens, denominator: float | Tensor | None) -> Tensor:
+def grpo_loss(tokens: PolicyTokens) -> Tensor:
     """GRPO as first published: a mean over each rollout's tokens, then over rollouts. A token of a long rollout weighs
     less."""
-    loss_B = rollout_mean_B(clipped_surrogate_BT(tokens, tokens.log_ratio_BT), tokens.mask_BT)
-    return normalised_sum(loss_B, max(1, len(loss_B)) if denominator is None else denominator)
+    return rollout_mean(clipped_surrogate_BT(tokens, tokens.log_ratio_BT), tokens.rollouts)
 
 
-def dapo_loss(tokens: PolicyTokens, denominator: float | Tensor | None) -> Tensor:
+def dapo_loss(tokens: PolicyTokens) -> Tensor:
     """DAPO: one mean over all tokens of the batch, and a higher bound above than below.
 
     The room above (0.28 against 0.2) lets unlikely tokens rise, which keeps the policy's entropy.
     """
-    loss_BT = clipped_surrogate_BT(tokens, tokens.log_ratio_BT)
-    return normalised_sum(loss_BT, tokens.mask_BT.sum().clamp(min=1) if denominator is None else denominator)
+    return clipped_surrogate_BT(tokens, tokens.log_ratio_BT).sum()
 
 
-def cispo_loss(tokens: PolicyTokens, denominator: float | Tensor | None) -> Tensor:
+def cispo_loss(tokens: PolicyTokens) -> Tensor:
     """CISPO: the weight of a token is clipped, its gradient never vanishes.
 
     PPO drops a token whose ratio has left the bounds, often the rare one that matters. Here the ratio, at most
@@ -193,11 +226,11 @@ def cispo_loss(tokens: PolicyTokens, denominator: float | Tensor | None) -> Tens
     has no effect.
     """
     weight_BT = tokens.log_ratio_BT.detach().exp().clamp(max=1 + tokens.clip_high)
-    loss_BT = -weight_BT * tokens.adv_BT * tokens.logp_BT
-    return normalised_sum(loss_BT, tokens.mask_BT.sum().clamp(min=1) if denominator is None else denominator)
+    loss_BT: Tensor = -weight_BT * tokens.adv_BT * tokens.logp_BT
+    return loss_BT.sum()
 
 
-def gspo_loss(tokens: PolicyTokens, denominator: float | Tensor | None) -> Tensor:
+def gspo_loss(tokens: PolicyTokens) -> Tensor:
     """GSPO: one ratio a rollout, the geometric mean of its tokens' ratios, because the reward is for the whole rollout.
 
     Clipping then takes or leaves whole rollouts, so bounds are far narrower than for tokens: 3e-4 and 4e-4 as
@@ -207,26 +240,33 @@ def gspo_loss(tokens: PolicyTokens, denominator: float | Tensor | None) -> Tenso
     With one advantage for a rollout that is the same number and the same gradient; with one for each token it credits
     the tokens it is for.
     """
-    rollout_B1 = rollout_mean_B(tokens.log_ratio_BT.detach(), tokens.mask_BT)[:, None]
-    log_ratio_BT = rollout_B1 + tokens.logp_BT - tokens.logp_BT.detach()
-    loss_B = rollout_mean_B(clipped_surrogate_BT(tokens, log_ratio_BT), tokens.mask_BT)
-    return normalised_sum(loss_B, max(1, len(loss_B)) if denominator is None else denominator)
+    return rollout_mean(clipped_surrogate_BT(tokens, _rollout_log_ratio_BT(tokens)), tokens.rollouts)
+
+
+def _rollout_log_ratio_BT(tokens: PolicyTokens) -> Tensor:
+    """The same value for all tokens of a rollout, with a gradient through each."""
+    rollout_B1 = tokens.rollouts.mean_B1(tokens.rollouts.log_ratio_B)
+    return rollout_B1 + tokens.logp_BT - tokens.logp_BT.detach()
 
 
 @dataclass(frozen=True)
 class _LossVariant:
-    loss: Callable[[PolicyTokens, float | Tensor | None], Tensor]
+    loss: Callable[[PolicyTokens], Tensor]
     counts_rollouts: bool = False
     """Whether it divides by rollouts, each already a mean over its tokens, and not by rollouts times a length."""
+    rollout_ratio: bool = False
+    """Whether a rollout has one ratio and one weight, and not each token its own."""
+    counts_mask: bool = False
+    """Whether it is a mean over tokens, and not over a fixed length for each rollout."""
 
 
 _VARIANTS: Mapping[Variant, _LossVariant] = {
     "loo": _LossVariant(dr_grpo_loss),
     "dr_grpo": _LossVariant(dr_grpo_loss),
     "grpo": _LossVariant(grpo_loss, counts_rollouts=True),
-    "dapo": _LossVariant(dapo_loss),
-    "cispo": _LossVariant(cispo_loss),
-    "gspo": _LossVariant(gspo_loss, counts_rollouts=True),
+    "dapo": _LossVariant(dapo_loss, counts_mask=True),
+    "cispo": _LossVariant(cispo_loss, counts_mask=True),
+    "gspo": _LossVariant(gspo_loss, counts_rollouts=True, rollout_ratio=True),
 }
 
 
@@ -242,6 +282,7 @@ def rl_loss(
     *,
     behaviour_logp_BT: TensorLike | None = None,
     importance_cap: float = 2.0,
+    rollouts: RolloutSums | None = None,
 ) -> Tensor:
     """The loss of B rollouts, a scalar whose gradient goes to `logp_BT` where `mask_BT` is true, and nowhere else.
 
@@ -255,17 +296,93 @@ def rl_loss(
     with, counted on this batch: B * T for `loo` and `dr_grpo`, B for `grpo` and `gspo`, whose rollouts are means
     already, and the tokens in the mask for `dapo` and `cispo`.
 
-    Where rollouts come from older weights than `old_logp_BT` does, `behaviour_logp_BT` are their log-probs under the
-    weights that sampled them: each token is weighed by old / behaviour, at most `importance_cap`.
+    `behaviour_logp_BT` are the log-probs under the weights, or the engine, that sampled the tokens: each token is
+    weighed by old / behaviour, at most `importance_cap`; in `gspo` each rollout by the geometric mean of its tokens'.
+
+    Where a rollout has several rows, `rollouts` has the sums over all of them, so that it counts once; a denominator is
+    then required.
     """
     member = _VARIANTS[resolve_variant(variant)]
-    tokens = policy_tokens(logp_BT, old_logp_BT, adv_B, mask_BT, clip_low, clip_high, behaviour_logp_BT, importance_cap)
-    return member.loss(tokens, denominator)
+    if rollouts is not None and denominator is None:
+        raise ValueError("rows are no longer rollouts, so that they cannot be counted: give a denominator")
+    tokens = policy_tokens(
+        logp_BT,
+        old_logp_BT,
+        adv_B,
+        mask_BT,
+        clip_low,
+        clip_high,
+        behaviour_logp_BT,
+        importance_cap,
+        rollouts,
+        member.rollout_ratio,
+    )
+    return normalised_sum(member.loss(tokens), _published(member, tokens) if denominator is None else denominator)
 
 
-def normaliser(variant: str, rollouts: int, length: int) -> float:
-    """The constant to pass as `denominator` when a step samples so many rollouts, with a fixed length for each."""
-    return float(rollouts if _VARIANTS[resolve_variant(variant)].counts_rollouts else rollouts * length)
+def _published(member: _LossVariant, tokens: PolicyTokens) -> int:
+    """What a variant divides by where no constant is given."""
+    if member.counts_mask:
+        return max(1, int(tokens.mask_BT.sum()))
+    return max(1, len(tokens.mask_BT) if member.counts_rollouts else tokens.mask_BT.numel())
+
+
+@dataclass(frozen=True)
+class TokenImportance:
+    """What a loss made of the differences between policies, for the M tokens in its mask."""
+
+    ratio_M: Tensor
+    """Policy to old, as the variant takes it."""
+    clipped_M: Tensor
+    """Where the clip bound acts: the gradient is gone, or with `cispo` its weight is held."""
+    weight_M: Tensor
+    """Old to behaviour, truncated."""
+    truncated_M: Tensor
+    """Where the weight is at its cap."""
+
+
+@torch.no_grad()  # type: ignore[untyped-decorator]
+def token_importance(
+    logp_BT: TensorLike,
+    old_logp_BT: TensorLike,
+    adv_B: TensorLike,
+    mask_BT: TensorLike,
+    variant: str = "loo",
+    clip_low: float = 0.2,
+    clip_high: float = 0.28,
+    *,
+    behaviour_logp_BT: TensorLike | None = None,
+    importance_cap: float = 2.0,
+    rollouts: RolloutSums | None = None,
+) -> TokenImportance:
+    """For the arguments of `rl_loss`."""
+    variant = resolve_variant(variant)
+    per_rollout = _VARIANTS[variant].rollout_ratio
+    bounds, sampler = (clip_low, clip_high), (behaviour_logp_BT, importance_cap)
+    tokens = policy_tokens(logp_BT, old_logp_BT, adv_B, mask_BT, *bounds, *sampler, rollouts, per_rollout)
+    log_ratio_BT = _rollout_log_ratio_BT(tokens) if per_rollout else tokens.log_ratio_BT
+    ratio_M, adv_M = log_ratio_BT.exp()[tokens.mask_BT], tokens.adv_BT[tokens.mask_BT]
+    above_M, below_M = ratio_M > 1 + clip_high, ratio_M < 1 - clip_low
+    clipped_M = above_M if variant == "cispo" else (above_M & (adv_M > 0)) | (below_M & (adv_M < 0))
+    weight_M = tokens.weight_BT[tokens.mask_BT]
+    return TokenImportance(ratio_M, clipped_M, weight_M, weight_M >= importance_cap)
+
+
+def has_rollout_ratio(variant: str) -> bool:
+    """Whether a variant has one ratio for a rollout, so that all of its rows are needed for any of them."""
+    return _VARIANTS[resolve_variant(variant)].rollout_ratio
+
+
+def normaliser(variant: str, rollouts: float, length: int, tokens: float | None = None) -> float:
+    """The constant to pass as `denominator` when a step samples so many rollouts, with a fixed length for each.
+
+    `dapo` and `cispo` are means over `tokens`, all that were sampled for the step, whatever was filtered afterwards;
+    where that is not known, over the fixed length too.
+    """
+    member = _VARIANTS[resolve_variant(variant)]
+    if member.counts_rollouts:
+        return float(rollouts)
+    return float(rollouts * length if tokens is None or not member.counts_mask else max(1.0, tokens))
 
 
 def sft_loss(logp_BT: TensorLike, mask_BT: TensorLike, denominator: float | Tensor | None = None) -> Tensor:

@@ -1,0 +1,155 @@
+"""The network and its head as one module, over packed trees: what training goes forward and backward through.
+
+Layers are transformers' own, so that any decoder of it trains, and so that what wraps layers (sharding, compilation,
+checkpointing of activations) works as it does elsewhere. All parameters are read inside of `forward`, and every
+gradient goes back through what it gives out: that is what lets FSDP gather the ones and reduce the others.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.fsdp import FSDPModule
+from torch.nn.utils.rnn import pad_sequence
+
+from gametape.core.errors import BadInput
+from gametape.train.batch import PackedBatch
+from gametape.train.packing import PackedTokens
+from gametape.train.token_logprobs import span_logits, token_logprobs
+from gametape.train.tree_layers import TreePass, attention_window, use_tree_attention
+
+if TYPE_CHECKING:
+    from gametape.train.lora import Adapters
+
+
+class ForwardOutputs(NamedTuple):
+    """A tuple of tensors, as wrappers of modules expect it."""
+
+    hidden_NE: Tensor
+    """After the last norm, in the order of the packed rows; detached rows have no gradient."""
+    head_VE: Tensor
+    """The matrix that makes logits of them."""
+    router_logits: tuple[Tensor, ...] = ()
+    """[N, experts] for each layer with a mixture of experts, for the rows with a gradient."""
+
+
+class PolicyModule(nn.Module):  # type: ignore[misc]
+    """A causal language model of transformers."""
+
+    def __init__(self, network: Any, adapters: "Adapters | None" = None) -> None:
+        """The network attends along trees from now on; used by itself it computes what it always did."""
+        super().__init__()
+        _check_head(network)
+        self.network, self.adapters = network, adapters
+        self._along_trees = use_tree_attention(network)
+        self._window = attention_window(network)
+        self.experts = _experts(network)
+        """How many experts a layer of a mixture has; 0 where there are none."""
+        self.experts_per_token = int(getattr(network.config.get_text_config(), "num_experts_per_tok", None) or 0)
+
+    @property
+    def device(self) -> torch.device:
+        """Where it computes; with parameters that are kept elsewhere it is where its buffers are."""
+        first = next(iter(self.network.buffers()), None)
+        device: torch.device = (next(self.network.parameters()) if first is None else first).device
+        return device
+
+    @property
+    def trains_head(self) -> bool:
+        return bool(self.network.get_output_embeddings().weight.requires_grad)
+
+    def forward(self, packed: PackedTokens) -> ForwardOutputs:
+        head = self.network.get_output_embeddings().weight
+        head_VE = head.view_as(head)
+        if self._along_trees and max(map(len, packed.paths)) <= self._window:
+            return self._by_tree(packed, head_VE)
+        return ForwardOutputs(self._by_sequences(packed), head_VE)
+
+    @torch.no_grad()  # type: ignore[untyped-decorator]
+    def chosen_logprobs(self, batch: PackedBatch, temperature: float) -> Tensor:
+        """[M]: what it gives the chosen tokens."""
+        outputs = self(batch.packed)
+        rows_ME = outputs.hidden_NE[batch.rows_M]
+        return token_logprobs(rows_ME, outputs.head_VE, batch.targets_M, temperature)[0]
+
+    @torch.no_grad()  # type: ignore[untyped-decorator]
+    def logits_at(self, packed: PackedTokens, spans: Sequence[Tensor], temperature: float) -> list[Tensor]:
+        """[S, V] for each span of rows."""
+        outputs = self(packed)
+        return [span_logits(outputs.hidden_NE[rows_S], outputs.head_VE, temperature) for rows_S in spans]
+
+    def checkpoint_activations(self) -> None:
+        """Compute layers again in the backward instead of keeping what they computed."""
+        options = {"use_reentrant": False, "preserve_rng_state": False}
+        self.network.gradient_checkpointing_enable(gradient_checkpointing_kwargs=options)
+        for module in self.network.modules():
+            if getattr(module, "gradient_checkpointing", False):
+                module.training = True  # what transformers goes by; the layers in it stay as they are, without dropout
+
+    def release(self) -> None:
+        """After a forward that no backward follows: give back the gathered head, which would outlive a change."""
+        if isinstance(self, FSDPModule):
+            self.reshard()
+
+    def _by_tree(self, packed: PackedTokens, head_VE: Tensor) -> ForwardOutputs:
+        """Detached rows go through all layers after the others, reading their keys and values."""
+        live = packed.gradient_rows
+        first = TreePass(packed.plan, kept={} if live < len(packed.ids_N) else None)
+        parts: list[Tensor] = []
+        routers: tuple[Tensor, ...] = ()
+        if live:
+            hidden_NE, routers = self._rows(packed.ids_N[:live], packed.positions_N[:live], first)
+            parts.append(hidden_NE)
+        if live < len(packed.ids_N):
+            second = TreePass(packed.detached_plan, before=first.kept or {})
+            first.kept = None
+            with torch.no_grad():
+                parts.append(self._rows(packed.ids_N[live:], packed.positions_N[live:], second)[0])
+        return ForwardOutputs(torch.cat(parts) if len(parts) > 1 else parts[0], head_VE, routers)
+
+    def _rows(self, ids_N: Tensor, positions_N: Tensor, tree: TreePass) -> tuple[Tensor, tuple[Tensor, ...]]:
+        no_mask = ids_N.new_zeros(1, 1, 1, 1)  # of four dimensions: transformers takes it for one that is ready
+        wanted = {"output_router_logits": True} if self.experts else {}
+        out = self.network.base_model(
+            ids_N[None], position_ids=positions_N[None], attention_mask=no_mask, use_cache=False, tree=tree, **wanted
+        )
+        return out.last_hidden_state[0], tuple(out.router_logits) if self.experts else ()
+
+    def _by_sequences(self, packed: PackedTokens) -> Tensor:
+        """Each node's whole sequence; shared prefixes are computed for each of them."""
+        detached = [rows.start >= packed.gradient_rows for rows in packed.rows]
+        parts: list[Tensor] = []
+        for without_gradient in (False, True):
+            numbers = [number for number, is_detached in enumerate(detached) if is_detached == without_gradient]
+            if numbers:
+                with torch.set_grad_enabled(torch.is_grad_enabled() and not without_gradient):
+                    parts.append(self._padded(packed, numbers))
+        return torch.cat(parts)
+
+    def _padded(self, packed: PackedTokens, numbers: list[int]) -> Tensor:
+        sequences = [packed.ids_N[packed.paths[number]] for number in numbers]
+        mask_BT = pad_sequence([torch.ones_like(ids) for ids in sequences], batch_first=True)
+        ids_BT = pad_sequence(sequences, batch_first=True)
+        out = self.network.base_model(ids_BT, attention_mask=mask_BT, use_cache=False)
+        parts = []
+        for hidden_TE, ids, number in zip(out.last_hidden_state, sequences, numbers, strict=True):
+            rows = packed.rows[number]
+            parts.append(hidden_TE[len(ids) - (rows.stop - rows.start) : len(ids)])
+        return torch.cat(parts)
+
+
+def _check_head(network: Any) -> None:
+    """Logits have to be a plain product of the last hidden states with a matrix."""
+    head, config = network.get_output_embeddings(), network.config
+    scales = [getattr(config, name, None) for name in ("logit_scale", "logits_scaling")]
+    capped = getattr(config, "final_logit_softcapping", None) is not None
+    if head is None or head.bias is not None or capped or any(scale not in {None, 1.0} for scale in scales):
+        raise BadInput(f"cannot train {config.model_type}: its logits are not a plain product with its last layer")
+
+
+def _experts(network: Any) -> int:
+    config = network.config.get_text_config()
+    names = ("num_experts", "num_local_experts")
+    has_routers = "router_logits" in (getattr(network, "_can_record_outputs", None) or {})
+    return next((int(value) for name in names if (value := getattr(config, name, None))), 0) if has_routers else 0

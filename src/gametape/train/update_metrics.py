@@ -1,0 +1,158 @@
+"""What an update did, in numbers: sums over its forwards, and the line of the log that they become."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor
+
+from gametape.train.algorithms.base import ExtraLoss
+from gametape.train.batch import TrainSample
+from gametape.train.losses import TokenImportance
+from gametape.train.router_balance import ExpertChoices
+
+_QUANTILES = {"low": 0.01, "median": 0.5, "high": 0.99}
+
+
+@dataclass(frozen=True)
+class UpdateMetrics:
+    """What an update did, in numbers. None where there was nothing to measure it on."""
+
+    lines: int
+    """Samples."""
+    tokens: int
+    """Back-propagated."""
+    forwarded: int
+    steps: int = 0
+    """Of the optimiser."""
+    loss: float | None = None
+    """The mean over steps, as is `gradient`."""
+    ttf: float | None = None
+    """The part of the loss that comes from targets, with its factor."""
+    targets: int = 0
+    gradient: float | None = None
+    entropy: float | None = None
+    kl_to_start: float | None = None
+    mismatch: float | None = None
+    """Mean difference to the sampler's log-probabilities, over tokens that these very weights sampled."""
+    mismatch_max: float | None = None
+    importance: dict[str, float] | None = None
+    """Weights from the sampler to the policy at the start of the update, over tokens with an advantage: quantiles,
+    extremes, and the share that was cut at the cap."""
+    ratio: dict[str, float] | None = None
+    """From there to the policy before each step, likewise; `clipped` is the share at which the clip bound acts."""
+    routers: dict[str, float] | None = None
+    """How evenly the experts of a mixture were used."""
+
+
+@dataclass
+class UpdateTotals:
+    """Sums over the forwards of one update."""
+
+    version: int
+    """Of the weights at its start."""
+    measured: bool = True
+    """Whether the forwards are the first over their samples: what describes the samples is measured once."""
+    steps: int = 0
+    loss: float = 0.0
+    extra: float = 0.0
+    gradient: float = 0.0
+    rows: int = 0
+    only_read: int = 0
+    chosen: int = 0
+    entropy: float = 0.0
+    own: int = 0
+    mismatch: float = 0.0
+    mismatch_max: float = 0.0
+    compared: int = 0
+    kl: float = 0.0
+    has_compared: bool = False
+    """Whether some samples have been compared with the start of the run."""
+    importance: list[TokenImportance] = field(default_factory=list)
+    choices: ExpertChoices | None = None
+
+    @classmethod
+    def of_ranks(cls, ranks: Sequence["UpdateTotals"]) -> "UpdateTotals":
+        """Each went through its own parts, and all took the same steps."""
+        summed = ("loss", "extra", "rows", "only_read", "chosen", "entropy", "own", "mismatch", "compared", "kl")
+        totals = replace(ranks[0], mismatch_max=max(rank.mismatch_max for rank in ranks))
+        for name in summed:
+            setattr(totals, name, sum(getattr(rank, name) for rank in ranks))
+        totals.importance = [importance for rank in ranks for importance in rank.importance]
+        totals.choices = None
+        for rank in ranks:
+            totals.add_choices(rank.choices)
+        return totals
+
+    def add_choices(self, choices: ExpertChoices | None) -> None:
+        if choices is not None:
+            self.choices = choices if self.choices is None else self.choices + choices
+
+    def add_extra(self, extra: ExtraLoss) -> None:
+        self.only_read += extra.tokens_read
+        self.extra += float(extra.loss.detach())
+        self.loss += float(extra.loss.detach())
+
+    def add_importance(self, importance: TokenImportance | None) -> None:
+        if importance is not None:
+            self.importance.append(importance)
+
+    def add_entropy(self, entropy_M: Tensor) -> None:
+        self.chosen += len(entropy_M)
+        self.entropy += float(entropy_M.sum())
+
+    def add_mismatch(self, samples: Sequence[TrainSample], logp_M: Tensor, sampled_logp_M: Tensor) -> None:
+        """`logp_M` comes from the weights at the start of the update."""
+        versions = [
+            -1 if sample.recorded else sample.segment.policy_versions[at]
+            for sample in samples
+            for at in sample.sampled_positions
+        ]
+        own_M = torch.tensor(versions, device=logp_M.device) == self.version
+        if own_M.any():
+            gaps = (logp_M - sampled_logp_M.to(logp_M))[own_M].abs()
+            self.own += len(gaps)
+            self.mismatch += float(gaps.sum())
+            self.mismatch_max = max(self.mismatch_max, float(gaps.max()))
+
+    def metrics(self, lines: int, targets: int = 0) -> UpdateMetrics:
+        if not lines:
+            return UpdateMetrics(lines=0, tokens=0, forwarded=0)
+        return UpdateMetrics(
+            lines=lines,
+            tokens=self.rows,
+            forwarded=self.rows + self.only_read,
+            steps=self.steps,
+            loss=self.loss / self.steps,
+            ttf=self.extra / self.steps if targets else None,
+            targets=targets,
+            gradient=self.gradient / self.steps,
+            entropy=self.entropy / self.chosen,
+            kl_to_start=self.kl / self.compared if self.compared else None,
+            mismatch=self.mismatch / self.own if self.own else None,
+            mismatch_max=self.mismatch_max if self.own else None,
+            importance=self._weights(),
+            ratio=self._ratios(),
+            routers=self.choices.to_log() if self.choices else None,
+        )
+
+    def _weights(self) -> dict[str, float] | None:
+        if not self.importance:
+            return None
+        weight_M = torch.cat([importance.weight_M for importance in self.importance])
+        capped = torch.cat([importance.truncated_M for importance in self.importance])
+        return _distribution(weight_M) | {"truncated": float(capped.double().mean())}
+
+    def _ratios(self) -> dict[str, float] | None:
+        if not self.importance:
+            return None
+        ratio_M = torch.cat([importance.ratio_M for importance in self.importance])
+        clipped_M = torch.cat([importance.clipped_M for importance in self.importance])
+        return _distribution(ratio_M) | {"clipped": float(clipped_M.double().mean())}
+
+
+def _distribution(values_M: Tensor) -> dict[str, float]:
+    ordered_M = values_M.double().sort().values
+    last = len(ordered_M) - 1
+    quantiles = {name: float(ordered_M[round(share * last)]) for name, share in _QUANTILES.items()}
+    return {"mean": float(ordered_M.mean()), "least": float(ordered_M[0]), **quantiles, "most": float(ordered_M[-1])}
