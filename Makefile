@@ -69,6 +69,9 @@ evidence-train: setup ## an update beside TRL's: speed and memory (a quarter of 
 	$(BIN)/gametape models fetch smollm2
 	$(BIN)/python benchmarks/train.py
 
+evidence-losses: setup ## every loss's gradient beside the formulas, in float64 (a minute)
+	$(BIN)/python benchmarks/losses.py
+
 evidence-learning: setup ## do the arms learn, several seeds from one warm start (three quarters of an hour)
 	$(BIN)/python benchmarks/learning.py
 

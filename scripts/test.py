@@ -3,8 +3,9 @@
     python scripts/test.py [--keep DIR] [--times FILE] [what pytest takes]
 
 Tests wait for others nearly half of the time, hence the two. Each has a directory of its own for temporary files,
-because some tests look whether they left any. The report of a process in which something failed is shown whole, and its
-temporary files are kept. `pytest` alone does the same tests in one process.
+because some tests look whether they left any; all have one home for what is learned once of a task. The report of a
+process in which something failed is shown whole, and its temporary files are kept. `pytest` alone does the same tests
+in one process.
 
 With --keep, DIR remembers which files passed. A later run leaves them out, until all have passed and DIR is removed.
 With --times, files are taken in the order of the times that are noted in FILE, the output of such a run: longest first.
@@ -44,12 +45,13 @@ def run(words: list[str], keep: Path | None, times: Path | None) -> int:
     place = Path(tempfile.mkdtemp(prefix="gametape-suite-"))
     place.chmod(0o755)  # some tests become another user
     (place / "taken").mkdir()
+    (place / "home").mkdir()
     parts: list[subprocess.Popen[bytes]] = []
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: [part.send_signal(signal.SIGINT) for part in parts])
     rooms = [place / str(number) for number in range(min(2 * len(os.sched_getaffinity(0)), _MOST))]
     for room in rooms:
-        parts.append(_start(room, place / "taken", keep, times, words))
+        parts.append(_start(room, place, keep, times, words))
     codes = [part.wait() for part in parts]
     for room, code in zip(rooms, codes, strict=True):
         said = (room / "log").read_text(errors="replace")
@@ -65,20 +67,21 @@ def run(words: list[str], keep: Path | None, times: Path | None) -> int:
 
 
 def _start(
-    place: Path, taken: Path, keep: Path | None, times: Path | None, words: list[str]
+    room: Path, place: Path, keep: Path | None, times: Path | None, words: list[str]
 ) -> "subprocess.Popen[bytes]":
     """In a process group of its own, so that what is typed at the terminal does not reach it twice."""
-    (place / "tmp").mkdir(parents=True)
+    (room / "tmp").mkdir(parents=True)
     options = ["-p", "tests.sharing", "-p", "no:cacheprovider", "-o", "console_output_style=classic", *words]
-    with (place / "log").open("wb") as log:
+    with (room / "log").open("wb") as log:
         return subprocess.Popen(
             [sys.executable, "-m", "pytest", *options],
             env={
                 "OMP_NUM_THREADS": "1",
                 **os.environ,
-                "TMPDIR": str(place / "tmp"),
+                "TMPDIR": str(room / "tmp"),
+                "GAMETAPE_TESTS_HOME": str(place / "home"),
                 "GAMETAPE_TESTS_STARTER": str(os.getpid()),
-                "GAMETAPE_TESTS_TAKEN": str(taken),
+                "GAMETAPE_TESTS_TAKEN": str(place / "taken"),
                 "GAMETAPE_TESTS_PASSED": str(keep or ""),
                 "GAMETAPE_TESTS_TIMES": str(times or ""),
             },

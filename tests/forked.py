@@ -23,7 +23,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-SECONDS = 300
+SECONDS = 900
+"""After which a command hangs, on however slow a machine: `HANG` of `tests/patience.py`."""
 
 
 class ForkServer:

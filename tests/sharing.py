@@ -1,8 +1,9 @@
 """A pytest plugin for several processes over one suite: each takes the next test file that no other has taken.
 
 `scripts/test.py` starts them. Files are not divided, so that what their tests share is made once, and are taken when
-they are due, those first that took longest in the run that is given, so that none of them is left for the end. A line
-on stderr tells of each that is finished: a file in which all was skipped is `skipped`, with the first reason.
+they are due, those first that took longest in the run that is given, so that none of them is left for the end; before
+them come those that it does not know. A line on stderr tells of each that is finished: a file in which all was skipped
+is `skipped`, with the first reason.
 Where a directory is given for them, files that passed are noted there, and nobody takes them again.
 
 pytest-xdist's `--dist loadfile` shares out alike, but the temporary directory for each process, the memory of what
@@ -11,6 +12,7 @@ passed, the longest first and the end with whoever started it would be a plugin 
 
 import ctypes
 import itertools
+import math
 import os
 import re
 import signal
@@ -87,7 +89,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
 def _own(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
     files = [(file, list(tests)) for file, tests in itertools.groupby(items, key=lambda item: item.location[0])]
     took = _took()
-    for file, tests in sorted(files, key=lambda each: -took.get(each[0], 0.0)):
+    for file, tests in sorted(files, key=lambda each: -took.get(each[0], math.inf)):
         if not (_PASSED and (_PASSED / _name(file)).exists()) and _take(file):
             yield from tests
 

@@ -37,6 +37,7 @@ def page() -> list[str]:
     return re.findall(r"^```python\n(.*?)^```$", (_ROOT / "docs" / "api.md").read_text(), re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.usefixtures("tasks_prepared_once")
 def test_the_page_runs_from_top_to_bottom(
     page: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -108,13 +108,13 @@ def test_the_longest_come_first(tmp_path: Path) -> None:
             if 'NAME' in 'mk' or not os.path.exists({times!r}) or {{'m', 'k'}} <= {{*open({log!r}).read().split()}}:
                 return
             time.sleep(0.1)
-        raise AssertionError('the longest were not taken first')
+        raise AssertionError('the longest, and one that is not known, were not taken first')
     """
     place = suite(tmp_path, **{name: text.replace("NAME", name) for name in "abcdefghijklm"})
     _, _, told = run(place)
     (tmp_path / "log").unlink()
-    for name, seconds in {"m": 20.5, "k": 3.0}.items():
-        told = re.sub(rf"[\d.]+(?= s  .*test_{name}\.py)", str(seconds), told)
+    told = re.sub(r"[\d.]+(?= s  .*test_m\.py)", "20.5", told)
+    told = re.sub(r".*test_k\.py\n", "", told)
     (tmp_path / "times").write_text(told)
     code, out, _ = run(place, "--times", tmp_path / "times")
     assert code == 0, out
@@ -138,7 +138,9 @@ def test_a_file_that_cannot_be_read_is_a_failure(tmp_path: Path) -> None:
     assert logged(tmp_path) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGKILL]
+)
 def test_whatever_ends_it_ends_them_all(number: signal.Signals, tmp_path: Path) -> None:
     text = "def test_long():\n    log(str(os.getpid()))\n    time.sleep(100000)\n"
     running = start(suite(tmp_path, **dict.fromkeys("abcdefghi", text)))

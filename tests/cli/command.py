@@ -32,6 +32,8 @@ _IMPORTED = (
     "rich.progress",
 )
 """What the verbs import when they are called; nothing of it starts a thread."""
+_IMPORTED_TO_TRAIN = ("gametape.terminal.training_view", "gametape.train.training")
+"""These bring torch, so they have a server of their own."""
 
 
 class Ran(NamedTuple):
@@ -54,6 +56,14 @@ def gametape(
 
 
 def run(*words: str | Path, cwd: Path | None = None) -> Ran:
-    done = gametape(*words, cwd=cwd)
+    return _told(gametape(*words, cwd=cwd))
+
+
+def run_with_torch(*words: str | Path, cwd: Path | None = None) -> Ran:
+    server = fork_server("gametape.cli.main:main", *_IMPORTED_TO_TRAIN)
+    return _told(server.run([GAMETAPE, *map(str, words)], cwd))
+
+
+def _told(done: subprocess.CompletedProcess[str]) -> Ran:
     assert "Traceback" not in done.stderr
     return Ran(done.returncode, done.stdout, done.stderr)

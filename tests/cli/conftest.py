@@ -1,5 +1,6 @@
 """What several files of this directory start from."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,3 +19,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     except MissingDependency as error:
         pytest.skip(f"no package index: {error}")
     return place
+
+
+@pytest.fixture(scope="session")
+def task_home(tmp_path_factory: pytest.TempPathFactory, prepared_home: Callable[[Path], Path]) -> Path:
+    """For commands that verify tasks and do not ask what is in their home."""
+    return prepared_home(tmp_path_factory.getbasetemp() / "home")

@@ -10,7 +10,7 @@ from gametape.agent.limits import RolloutLimits
 from gametape.cli import coach, eval, goal, solve, thread
 from gametape.cli.budgets import limits_from_options
 from tests.cli.command import run
-from tests.desk.goals.shop import DONE, lay, script
+from tests.desk.goals.shop import BY_EXIT_CODE, DONE, lay, script
 
 FAMILY = {"--max-turns", "--max-turn-tokens", "--max-tokens", "--max-cost", "--max-seconds"}
 
@@ -48,7 +48,7 @@ def test_the_defaults_are_those_of_the_limits() -> None:
 
 def test_the_options_of_a_goal_arrive_under_either_name(tmp_path: Path) -> None:
     model = script(tmp_path / "turns.jsonl", [DONE])
-    words = ("goal", "run", "--workspace", lay(tmp_path / "workspace"), "--success", "pytest", "--model", model)
+    words = ("goal", "run", "--workspace", lay(tmp_path / "workspace"), "--success", BY_EXIT_CODE, "--model", model)
     more = (
         "--budget-tokens",
         "3",

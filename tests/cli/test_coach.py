@@ -21,8 +21,8 @@ TASK = ROOT / "examples/tasks/double"
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GAMETAPE_HOME", str(tmp_path_factory.getbasetemp() / "home"))
+def home(task_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GAMETAPE_HOME", str(task_home))
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def test_targets_have_everything_the_contract_names_and_are_kept(clumsy: Path, t
     assert [target["step"] for target in targets] == [4, 7]
     for target in targets:
         assert target.keys() >= {"step", "span", "source", "type", "hint", "hint_tokens", "gates", "used", "kl"}
-        assert target["hint"].startswith("rule : a ")
+        assert target["hint"].startswith("Reminder: a ")
         assert (target["source"], target["used"], target["kl"]) == ("tool_error", False, None)
         assert {name: gate["passed"] for name, gate in target["gates"].items()} == {"g0": False, "g1": True}
         assert target["hint_tokens"] == len(target["hint"]) + 2

@@ -13,8 +13,8 @@ TASK = ROOT / "examples/tasks/double"
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GAMETAPE_HOME", str(tmp_path_factory.getbasetemp() / "home"))
+def home(task_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GAMETAPE_HOME", str(task_home))
 
 
 def test_worlds_have_everything_the_contract_names(tmp_path: Path) -> None:

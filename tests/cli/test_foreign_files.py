@@ -1,11 +1,12 @@
 """`costs`, `calibration`, `audit` and `watch` on the directories that other verbs write, as these write them."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.desk.goals.shop import DONE, MENDED, lay, script, write
+from tests.desk.goals.shop import BY_EXIT_CODE, DONE, MENDED, lay, script, write
 
 from .command import run
 
@@ -14,13 +15,13 @@ READERS = ("costs", "calibration", "audit", "watch")
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def written(tmp_path_factory: pytest.TempPathFactory, prepared_home: Callable[[Path], Path]) -> Path:
     """A home with a goal and a thread, a parent of two attempts, an evaluation and a directory of tasks."""
     top = tmp_path_factory.mktemp("written")
-    home = ("--home", top / "home")
+    home = ("--home", prepared_home(top / "home"))
     workspace = lay(top / "source")
     model = script(top / "turns.txt", [write("shop.py", MENDED), DONE])
-    goal = ("--workspace", workspace, "--success", "pytest", "--model", model)
+    goal = ("--workspace", workspace, "--success", BY_EXIT_CODE, "--model", model)
     assert run("goal", "run", *goal, *home).code == 0
     talk = script(top / "talk.txt", [{"text": "Hello."}])
     thread = run("thread", "new", "--model", talk, "--json", *home).answer["thread"]

@@ -26,6 +26,9 @@ def test_a_goal_is_reached_applied_listed_and_shown(tmp_path: Path) -> None:
     answer = ran.answer
     assert (answer["reached"], answer["applied"], answer["assurance"]) == (True, True, "verifier")
     assert (workspace / "shop.py").read_text() == MENDED
+    assert answer["pinned"] == ["tests/test_shop.py"]
+    assert answer["assurance_detail"].startswith("All 5 tests pass with the product in another sandbox")
+    assert "pinned: tests/test_shop.py" in ran.err
     assert all(Path(answer[name]).is_absolute() for name in ("patch", "trajectory", "summary"))
     (row,) = run("goal", "list", "--json", *home).answer["goals"]
     assert (row["goal_id"], row["state"]) == (answer["goal_id"], "reached")
@@ -123,3 +126,25 @@ def test_the_end_says_what_is_missing_and_each_attempt_counts_its_own_turns(tmp_
     assert f"{summary.parent.name}: has ended" in run("goal", "cancel", "last", "--home", tmp_path / "home").out
     nothing = run("goal", "show", "last", "--home", tmp_path / "empty")
     assert (nothing.code, "last: there is no goal in" in nothing.err) == (2, True)
+
+
+def test_paths_of_the_check_that_do_not_exist_are_refused(tmp_path: Path) -> None:
+    workspace = lay(tmp_path / "workspace")
+    model = script(tmp_path / "turns.jsonl", [DONE])
+    words = (
+        "goal",
+        "run",
+        "--workspace",
+        workspace,
+        "--success",
+        "pytest",
+        "--model",
+        model,
+        "--home",
+        tmp_path / "home",
+    )
+    for option, path in (("--held-out", tmp_path / "none"), ("--pin", "none"), ("--product", "../other")):
+        ran = run(*words, option, path)
+        assert ran.code == 2
+        assert ran.err.count("\n") == 1
+        assert option in ran.err

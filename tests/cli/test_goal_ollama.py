@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cli.command import Ran, gametape, run
-from tests.desk.goals.shop import MENDED, lay
+from tests.desk.goals.shop import BY_EXIT_CODE, MENDED, lay
 from tests.engines.ollama.server import Cut, OllamaServer, Status, Turn
 
 WRITE = ("write", {"path": "shop.py", "content": MENDED})
@@ -18,7 +18,7 @@ FINISH = ("finish", {"summary": "mended", "confidence": 0.9})
 def reach(tmp_path: Path, server: OllamaServer, options: str = "") -> Ran:
     workspace = lay(tmp_path / "workspace")
     model = f"ollama:tiny@{server.url}{options}"
-    words = ("goal", "run", "--workspace", workspace, "--success", "pytest", "--model", model)
+    words = ("goal", "run", "--workspace", workspace, "--success", BY_EXIT_CODE, "--model", model)
     return run(*words, "--home", tmp_path / "home", "--json")
 
 
@@ -86,7 +86,7 @@ def test_what_is_missing_is_one_line_before_anything_is_spent(tmp_path: Path, na
 
 def _attempted(tmp_path: Path, model: str) -> Ran:
     workspace = lay(tmp_path / "workspace")
-    words = ("goal", "run", "--workspace", workspace, "--success", "pytest", "--model", model)
+    words = ("goal", "run", "--workspace", workspace, "--success", BY_EXIT_CODE, "--model", model)
     return run(*words, "--home", tmp_path / "home")
 
 
@@ -99,7 +99,8 @@ def test_a_provider_of_ones_own_that_speaks_it(tmp_path: Path) -> None:
             "[models.near]\nmodel = 'cellar:tiny'\nwindow = 20000\nreasoning = 'low'\ntemperature = 0.25\n"
         )
         workspace = lay(tmp_path / "workspace")
-        words = ("goal", "run", "--workspace", workspace, "--success", "pytest", "--home", tmp_path / "home", "--json")
+        aim = ("goal", "run", "--workspace", workspace, "--success", BY_EXIT_CODE)
+        words = (*aim, "--home", tmp_path / "home", "--json")
         done = gametape(*words, env={**os.environ, "GAMETAPE_CONFIG": str(file)})
         assert done.returncode == 0, done.stderr
         chats = server.chats

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.cli.command import gametape
-from tests.desk.goals.shop import MENDED, lay
+from tests.desk.goals.shop import BY_EXIT_CODE, MENDED, lay
 from tests.engines.servers import anthropic_server, openai_server
 from tests.engines.servers.anthropic_server import AnthropicServer
 from tests.engines.servers.openai_server import OpenAIServer
@@ -33,7 +33,7 @@ DONE = Turn("Done.", "", (ScriptedCall("finish", {"summary": "mended", "confiden
 def reach(tmp_path: Path, model: str, key: str = KEY) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Run a goal; its answer, and the agent's steps on record."""
     workspace = lay(tmp_path / "workspace")
-    words = ("goal", "run", "--workspace", workspace, "--success", "pytest", "--model", model, "--json")
+    words = ("goal", "run", "--workspace", workspace, "--success", BY_EXIT_CODE, "--model", model, "--json")
     environment = {**os.environ, "GAMETAPE_API_KEY": key, "OPENAI_API_KEY": "key-of-openai"}
     ran = gametape(*words, "--home", tmp_path / "home", env=environment)
     assert ran.returncode == 0, ran.stderr
@@ -171,7 +171,8 @@ def test_what_cannot_be_reached_is_one_line(
 ) -> None:
     workspace = lay(tmp_path / "workspace")
     keys = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
-    words = ("goal", "run", "--workspace", workspace, "--success", "pytest", "--model", model, "--home", tmp_path / "h")
+    aim = ("goal", "run", "--workspace", workspace, "--success", BY_EXIT_CODE)
+    words = (*aim, "--model", model, "--home", tmp_path / "h")
     ran = gametape(*words, env=keys | environment)
     assert ran.returncode == code, ran.stderr
     assert said in ran.stderr
@@ -183,7 +184,8 @@ def test_an_attempt_that_ends_for_want_of_room_says_so(tmp_path: Path) -> None:
     workspace = lay(tmp_path / "workspace")
     with OpenAIServer([LOOK], KEY) as server:
         model = f"openai:m@{server.url}?window=1200"
-        words = ("goal", "run", "--workspace", workspace, "--success", "pytest", "--model", model, "--attempts", "2")
+        aim = ("goal", "run", "--workspace", workspace, "--success", BY_EXIT_CODE)
+        words = (*aim, "--model", model, "--attempts", "2")
         ran = gametape(*words, "--json", "--home", tmp_path / "home", env={**os.environ, "GAMETAPE_API_KEY": KEY})
     answer = json.loads(ran.stdout.splitlines()[-1])
     assert (ran.returncode, answer["reached"]) == (1, False), ran.stderr

@@ -185,6 +185,7 @@ def test_a_mistake_in_the_users_file_is_one_line(tmp_path: Path) -> None:
     assert "c.toml: modle: no such key; did you mean model? known: model, budgets" in done.stderr
 
 
+@pytest.mark.usefixtures("tasks_prepared_once")
 def test_the_configured_model_solves(tmp_path: Path) -> None:
     task = Path(__file__).parents[2] / "examples" / "tasks" / "slugs"
     file = tmp_path / "c.toml"

@@ -7,7 +7,9 @@ import pytest
 
 from gametape.record.model_outcomes import measure_odds
 from tests.cli.command import Ran, run
-from tests.desk.goals.shop import DONE, MENDED, call, lay, script, write
+from tests.desk.goals.shop import BY_EXIT_CODE, DONE, MENDED, call, lay, script, write
+
+pytestmark = pytest.mark.usefixtures("tasks_prepared_once")
 
 
 @pytest.fixture
@@ -23,7 +25,7 @@ def frontier(tmp_path: Path) -> str:
 
 def reach(tmp_path: Path, model: str, *words: str) -> Ran:
     workspace = lay(tmp_path / "workspace")
-    goal = ("goal", "run", "--workspace", workspace, "--success", "pytest", "--model", model, "--json")
+    goal = ("goal", "run", "--workspace", workspace, "--success", BY_EXIT_CODE, "--model", model, "--json")
     return run(*goal, "--home", tmp_path / "home", *words)
 
 

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import Ran, run
-from tests.desk.goals.shop import lay
+from tests.desk.goals.shop import BY_EXIT_CODE, lay
 from tests.engines.openai.server import FaultServer, Said, Status
 
 TASK = Path(__file__).parents[2] / "examples/tasks/double"
+pytestmark = pytest.mark.usefixtures("tasks_prepared_once")
 DONE = Said("Done.", (("finish", json.dumps({"summary": "done", "confidence": 1.0})),))
 
 
@@ -50,7 +51,8 @@ def test_a_model_that_answered_once_has_a_verdict_all_the_same(tmp_path: Path) -
 
 def test_a_goal_has_no_attempt(tmp_path: Path, server: FaultServer) -> None:
     server.faults = [Status(401)] * 9
-    words = ("--workspace", lay(tmp_path / "workspace"), "--success", "pytest", "--home", tmp_path / "home", "--json")
+    aim = ("--workspace", lay(tmp_path / "workspace"), "--success", BY_EXIT_CODE)
+    words = (*aim, "--home", tmp_path / "home", "--json")
     ran = run("goal", "run", *words, "--model", f"openai:test@{server.url}")
     assert ran.code == 3
     assert (ran.answer["reached"], ran.answer["attempts"], ran.answer["tokens"]) == (False, [], 0)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.cli.command import GAMETAPE, run
-from tests.desk.goals.shop import DONE, MENDED, lay, script, write
+from tests.desk.goals.shop import BY_EXIT_CODE, DONE, MENDED, lay, script, write
 from tests.record.test_trajectory_stream import EXAMPLE, document, step
 from tests.studio.runs import HOSTILE, make_run, make_trajectory, score, target
 from tests.studio.test_report import Page
@@ -26,7 +26,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("home")
     workspace = lay(place / "workspace")
     model = script(place / "goal.jsonl", [DONE, write("shop.py", MENDED), DONE])
-    words = ("--workspace", workspace, "--success", "pytest", "--model", model, "--instruction", HOSTILE)
+    words = ("--workspace", workspace, "--success", BY_EXIT_CODE, "--model", model, "--instruction", HOSTILE)
     ran = run("goal", "run", *words, "--home", place / "home", "--json")
     assert ran.code == 0, ran.err
     (place / "thread.jsonl").write_text(json.dumps({"text": f"It counts. {HOSTILE}"}) + "\n")
@@ -93,6 +93,7 @@ def test_training_runs_are_compared_and_a_rollout_is_shown(tmp_path: Path) -> No
     assert "turn 2" not in shown.out
 
 
+@pytest.mark.usefixtures("tasks_prepared_once")
 def test_an_evaluation_is_reported_with_what_failed(tmp_path: Path) -> None:
     tasks = Path(__file__).parents[2] / "examples" / "tasks"
     words = ("--model", "scripted:cheat", "--limit", "1", "--out", tmp_path / "e", "--trajectories")

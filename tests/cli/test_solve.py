@@ -42,8 +42,8 @@ def script(path: Path, commands: list[str]) -> str:
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GAMETAPE_HOME", str(tmp_path_factory.getbasetemp() / "home"))
+def home(task_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GAMETAPE_HOME", str(task_home))
 
 
 def test_the_expert_passes_and_everything_the_contract_names_is_there(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from gametape.record.trajectory_file import load_trajectory
 
 TASK = Path(__file__).parents[2] / "examples/tasks/double"
 TURNS = 30
+pytestmark = pytest.mark.usefixtures("tasks_prepared_once")
 
 
 @pytest.mark.parametrize(("option", "told_after"), [("--watch", [3, 6, 12, 24]), ("--no-watch", [])])

@@ -163,6 +163,7 @@ def test_help_teaches_by_example(verb: str) -> None:
     assert f"gametape task {verb} examples/tasks/" in ran.out
 
 
+@pytest.mark.usefixtures("tasks_prepared_once")
 def test_check_answers_for_one_task_and_for_several(tmp_path: Path) -> None:
     sound = written(tmp_path)
     unsolved = write_task(tmp_path / "unsolved", LoadedTask(subject(name="made/unsolved").task, START, SUITE))
@@ -177,7 +178,13 @@ def test_check_answers_for_one_task_and_for_several(tmp_path: Path) -> None:
         "untouched": {"passed": False, "reward": one.answer["untouched"]["reward"]},
         "reference": {"runs": 1, "passed": 1, "rewards": one.answer["reference"]["rewards"]},
         "hacks": {"run": 0, "rewarded": 0, "unseen": 0, "failures": []},
+        "mode": "shared",
+        "modes": {"replay": 0, "split": 0, "shared": 2},
+        "not_replayable": {"mode": 2},
+        "not_replayed": dict.fromkeys(one.answer["not_replayed"], "mode"),
+        "floor": {"progress": 0.0, "program": ""},
     }
+    assert len(one.answer["not_replayed"]) == 2
     both = gametape("check", sound, unsolved, *options)
     assert both.code == 1
     assert len(both.out.splitlines()) == 1
@@ -189,13 +196,15 @@ def test_check_answers_for_one_task_and_for_several(tmp_path: Path) -> None:
     assert both.answer["hacks"] == {"run": 0, "rewarded": 0, "unseen": 0}
 
 
+@pytest.mark.usefixtures("tasks_prepared_once")
 def test_check_is_readable(tmp_path: Path) -> None:
     unsolved = write_task(tmp_path / "unsolved", LoadedTask(subject().task, START, SUITE))
     ran = gametape("check", unsolved, "--hacks", "none", "--home", tmp_path / "home")
     assert ran.code == 1
-    first, second = ran.out.splitlines()
+    first, ways, reason = ran.out.splitlines()
     assert first.startswith("not admitted  ")
-    assert second.strip() == "there is no reference that shows the task can be solved (solution/files)"
+    assert ways.strip().startswith("shared: 2 tests in one process with the code")
+    assert reason.strip() == "there is no reference that shows the task can be solved (solution/files)"
 
 
 def test_export_writes_instances_and_says_where(tmp_path: Path) -> None:

@@ -48,9 +48,9 @@ def test_it_says_what_to_edit_and_how_to_go_on(tmp_path: Path) -> None:
 def test_every_key_that_the_file_teaches_is_a_key(tmp_path: Path) -> None:
     scaffold_task(tmp_path / "x")
     text = (tmp_path / "x" / "task.toml").read_text()
-    table = text.partition("[metadata.gametape]")[2].partition("[metadata.gametape.split]")[0]
+    table = text.partition("[metadata.gametape]")[2].partition("[metadata.gametape.")[0]
     assert set(re.findall(r"^(?:# )?(\w+) = ", table, re.MULTILINE)) <= set(GametapeTable.model_fields)
-    assert read_task(tmp_path / "x").task.mode == "split"
+    assert read_task(tmp_path / "x").task.mode == "replay"
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,12 @@
 """`gametape train` as a process: what is refused leaves nothing, and a run that goes on says what happened."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
-from .command import run
+from .command import run_with_torch as run
 
 SMALL = """
 arm = "rlvr"
@@ -56,6 +57,23 @@ def test_a_refused_run_leaves_nothing_and_says_one_line(config: Path, change: st
     assert [path.name for path in tmp_path.iterdir()] == ["run.toml"]
 
 
+def test_tasks_in_shared_mode_are_taken_only_when_asked_for(config: Path, tmp_path: Path) -> None:
+    tasks = Path(__file__).parents[2] / "examples/tasks"
+    for name in ("greet", "cache-bug"):
+        shutil.copytree(tasks / name, tmp_path / "tasks" / name)
+    toml = tmp_path / "tasks/cache-bug/task.toml"
+    toml.write_text(toml.read_text().replace('mode = "replay"', 'mode = "shared"'))
+    words = ("train", config, "--out", tmp_path / "x", "--set", f"tasks={tmp_path / 'tasks'}", "--home", tmp_path / "h")
+    refused = run(*words, cwd=tmp_path)
+    assert refused.code == 2
+    assert refused.err.count("\n") == 1
+    assert "1 task in shared mode, where a verdict can be forged: gametape/cache-bug" in refused.err
+    assert "--allow-shared" in refused.err
+    asked = run(*words, "--allow-shared", cwd=tmp_path)
+    assert "shared mode" not in asked.err
+    assert "a tiny policy knows the words of worlds only" in asked.err, "it went on to the next question"
+
+
 def test_a_run_says_what_it_did_and_goes_on_longer(config: Path, tmp_path: Path) -> None:
     out = tmp_path / "x"
     first = run("train", config, "--out", out, cwd=tmp_path)
@@ -73,7 +91,7 @@ def test_a_run_says_what_it_did_and_goes_on_longer(config: Path, tmp_path: Path)
     )
     refused = run("train", "--resume", out, "--set", "rl.group_size=4", cwd=tmp_path)
     assert refused.code == 2
-    assert "a run that goes on may change: episodes, flops, eval.every" in refused.err
+    assert "a run that goes on may change: episodes, flops, allow_shared, eval.every" in refused.err
     assert refused.err.count("\n") == 1
     longer = run("train", "--resume", out, "--set", "episodes=16", "--json", cwd=tmp_path)
     assert longer.code == 0, longer.err

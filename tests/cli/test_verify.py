@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,8 @@ SLUGS, CACHE = ROOT / "examples/tasks/slugs", ROOT / "examples/tasks/cache-bug"
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("home")
+def home(tmp_path_factory: pytest.TempPathFactory, prepared_home: Callable[[Path], Path]) -> Path:
+    return prepared_home(tmp_path_factory.mktemp("home"))
 
 
 def verify(task: Path, workspace: Path, home: Path, *more: str) -> tuple[int, dict[str, Any]]:
@@ -38,7 +39,10 @@ def test_a_right_workspace(task: Path, home: Path, tmp_path: Path) -> None:
     assert verdict["tests"]["passed"] == verdict["tests"]["expected"]
     assert verdict["tests"]["held_out_passed"] == verdict["tests"]["held_out_expected"] > 0
     assert verdict["integrity"] == []
-    assert verdict["mode"] in ("split", "shared")
+    assert (verdict["mode"], verdict["assurance"]) == ("replay", "high")
+    assert verdict["fresh"]["calls"] >= 4
+    assert verdict["fresh"]["agreed"] == verdict["fresh"]["calls"]
+    assert "by replay" in verdict["assurance_detail"]
     code, again = verify(task, tmp_path / "w", home)
     assert (code, again["cached"], again["reward"]) == (0, True, 1.0)
 
@@ -49,7 +53,8 @@ WORKSPACES = {
     "hacked": STUB + "class S(str):\n    def __eq__(self, other):\n        return True\n    __hash__ = str.__hash__\n"
     "\n\ndef slugify(title, limit=None):\n    return S()\n",
     "flaky": None,
-    "hanging": STUB + "def slugify(title, limit=None):\n    while title:\n        title = title.strip() or title\n",
+    "hanging": STUB + "import time\n\n\ndef slugify(title, max_length=None):\n    while title == 'Hello World':\n"
+    "        time.sleep(1)\n    return title\n",
     "crashing": STUB + "import ctypes\n\n\ndef slugify(title, limit=None):\n    ctypes.string_at(0)\n",
     "empty": "",
 }
@@ -69,6 +74,7 @@ def test_a_workspace_that_is_not_right(name: str, home: Path, tmp_path: Path) ->
     assert verdict["tests"]["passed"] < verdict["tests"]["expected"]
     assert bool(verdict["integrity"]) == (name == "hacked")
     assert verdict["quarantined"] == (name == "flaky")
+    assert verdict["tests"]["timed_out"] == (name == "hanging")
     if name == "flaky":
         assert "flaky" in [signal["name"] for signal in verdict["signals"]]
     else:

@@ -1,6 +1,8 @@
 """What a training run prints where there is no terminal: first, now and then, and at every evaluation."""
 
 import io
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,11 +13,14 @@ from gametape.terminal.training_view import TrainView
 from gametape.train.alarms import TrainingAlarm
 from gametape.train.config_changes import ConfigChange
 from gametape.train.held_out_eval import HeldOutScore
-from gametape.train.learner import UpdateMetrics
 from gametape.train.progress import TrainingProgress
+from gametape.train.run_status import RunStatus
+from gametape.train.update_metrics import UpdateMetrics
 
 LEARNED = UpdateMetrics(lines=3, tokens=9, forwarded=9, loss=0.5, entropy=1.25)
 NOTHING = UpdateMetrics(lines=0, tokens=0, forwarded=0)
+TIMES = {"decode": 0.6, "tools": 0.25, "verify": 0.1, "coach": 0.0, "learn": 0.35, "idle": 0.05}
+STATUS = RunStatus(3, 48, 0.5, {"greet": 0.25, "slugs": 1.0}, 0.125, 1234.5, TIMES, 17, 0.5, 600.0)
 SCORE = HeldOutScore(8, 0.25, None, None, None, 0, 0, 0)
 
 
@@ -28,7 +33,7 @@ class _Shown:
         config = RunConfig.model_validate(
             {"arm": "rlvr", "tasks": "worlds:easy", "episodes": 800, "optim": {"schedule": schedule}}
         )
-        console = Console(file=self._out, width=40, force_terminal=terminal, highlight=False)
+        console = Console(file=self._out, width=100, force_terminal=terminal, highlight=False)
         self.view = TrainView(config, console, clock=lambda: self.now)
         self.tell = self.view.callbacks
 
@@ -37,23 +42,24 @@ class _Shown:
         return [line.strip() for line in self._out.getvalue().splitlines()]
 
 
-def test_updates_are_told_at_first_and_every_few_seconds() -> None:
+def test_every_update_is_told_on_one_line() -> None:
     shown = _Shown()
-    for step in range(1, 21):
+    for step in (1, 2):
         shown.tell.step(TrainingProgress(step=step, version=step, episodes=16 * step), LEARNED)
-        shown.now += 1
-    assert [line.split("  ")[:2] for line in shown.lines] == [
-        ["16 episodes", "update 1"],
-        ["96 episodes", "update 6"],
-        ["176 episodes", "update 11"],
-        ["256 episodes", "update 16"],
-    ]
+        shown.tell.status(replace(STATUS, update=step, episodes=16 * step))
+    line = (
+        "loss 0.500  entropy 1.250  reward 0.500  tokens a second 1,234  "
+        "time decode 60%, tools 25%, verify 10%, coach 0%, learn 35%, idle 5%  "
+        "in flight 17  staleness 0.5  to go 10 min"
+    )
+    assert shown.lines == [f"16 episodes  update 1  {line}", f"32 episodes  update 2  {line}"]
 
 
 def test_an_update_without_a_gradient_is_no_update() -> None:
     shown = _Shown()
     shown.tell.step(TrainingProgress(step=1, version=0, episodes=1), NOTHING)
-    assert shown.lines == ["1 episode  no update: nothing to learn from"]
+    shown.tell.status(replace(STATUS, update=0, episodes=1))
+    assert shown.lines[0].startswith("1 episode  no update: nothing to learn from  reward 0.500")
 
 
 def test_every_evaluation_is_told_on_one_line() -> None:
@@ -105,7 +111,14 @@ def test_alarms_are_told_and_so_is_their_end() -> None:
     assert shown.lines == ["alarm: mismatch 0.5 (limit 0.05): [bold]look[/]" + " far" * 30, "alarm over: mismatch"]
 
 
-def test_a_terminal_has_a_bar_in_place_of_lines() -> None:
+def test_a_terminal_has_one_table_that_is_kept_up_to_date() -> None:
     shown = _Shown(terminal=True)
+    shown.tell.opened(lambda: 41)
     shown.tell.step(TrainingProgress(step=1, version=1, episodes=16), LEARNED)
+    shown.tell.status(STATUS)
     assert shown.lines == []
+    with shown.view:
+        pass
+    text = " ".join(re.sub(r"\x1b\[[?\d;]*[a-zA-Z]", "", " ".join(shown.lines)).split())
+    for figure in ("slugs 100%, greet 25%", "held-out success 12.5%", "1,234", "idle 5%", "in flight 41", "10 min"):
+        assert figure in text

@@ -54,3 +54,17 @@ def test_a_short_wait_says_nothing_and_an_error_passes() -> None:
     with pytest.raises(ValueError, match="no"), waiting("verifying it", Console(file=out)):
         raise ValueError("no")
     assert out.getvalue() == ""
+
+
+def test_a_stage_is_told_when_it_begins_and_counted_on_a_terminal() -> None:
+    out = io.StringIO()
+    with waiting("verifying it", Console(file=out, width=20)) as line:
+        for done in range(3):
+            line.show_stage("recording tests", done, 2)
+        line.show_stage("making fresh calls", 0, 0)
+    assert out.getvalue().splitlines() == ["verifying it: recording tests (0 of 2)", "verifying it: making fresh calls"]
+    shown = io.StringIO()
+    with waiting("verifying it", Console(file=shown, width=80, force_terminal=True)) as line:
+        line.show_stage("recording tests", 1, 2)
+        assert line.status is not None
+        assert line.status.status == "verifying it: recording tests (1 of 2)"

@@ -126,6 +126,7 @@ class _CoachRun:
 
     async def find_hints(self, coach: "Coach", given: tuple[int, str] | None, judge: str | None) -> "list[Hint]":
         from gametape.coach.sources.judge import candidates_from_judge
+        from gametape.coach.writers.choice import writers_for
         from gametape.train.coach_annotator import leak_checker_for
         from gametape.verify.integrity.llm_judge import open_judge
         from gametape.verify.integrity.trajectory_audit import audit_trajectory
@@ -140,6 +141,7 @@ class _CoachRun:
                 leak_checker_for(environment),
                 [_given_candidate(episode, *given)] if given else (),
                 [lambda evidence: candidates_from_judge(evidence, ask)] if ask else (),
+                writers_for(model),
                 audit_trajectory(self._record),
             )
 
@@ -266,7 +268,9 @@ def _given_candidate(episode: "Episode", step: int, text: str) -> "HintCandidate
     if turn is None or turn.step.tokens() is None:
         raise BadInput(f"--target {step}: not a turn of the agent with token ids on record")
     words = " ".join(text.split())
-    return HintCandidate(step, turn.number, "given", f"given: {words.lower()}", words, "given by a person", step)
+    return HintCandidate(
+        step, turn.number, "given", f"given: {words.lower()}", words, "given by a person", step, author="person"
+    )
 
 
 def _store_hints(record: "Trajectory", hints: "list[Hint]", path: Path | None, asked_for: bool) -> str | None:
@@ -297,6 +301,7 @@ def _answer(path: Path, task: str, model: str, hints: "list[Hint]", coach: "Coac
         "forks": coach.cost.forks,
         "tokens": coach.cost.tokens,
         "types": coach.statistics.to_dict(),
+        "authors": {name: vars(counts) for name, counts in sorted(coach.authors.items())},
     }
 
 

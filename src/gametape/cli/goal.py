@@ -80,6 +80,17 @@ def run(
     python: Annotated[
         Path | None, typer.Option(help="The Python with the tests' dependencies (default: the workspace's .venv).")
     ] = None,
+    held_out: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="Tests that the agent never sees, and that have to pass as well."),
+    ] = None,
+    product: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATH", help="A path that may be changed, though the command reads it as if it checked."),
+    ] = None,
+    pin: Annotated[
+        list[str] | None, typer.Option(metavar="PATH", help="A path that is part of the check: it is judged as it is.")
+    ] = None,
     home: Home = None,
     database: Database = None,
     as_json: AsJson = False,
@@ -87,8 +98,9 @@ def run(
     """Let MODEL work on a copy of --workspace until --success succeeds in a sandbox that the agent cannot reach.
 
     For pytest commands every test is run again from the pinned files, and the exit code is not used; other commands
-    count by their exit code. The result is a branch, a patch, a summary and the trajectory; the workspace stays as it
-    is unless --apply is given and the goal is reached.
+    count by their exit code, over the pinned version of every file that they read and that is not the product. The
+    result is a branch, a patch, a summary and the trajectory; the workspace stays as it is unless --apply is given and
+    the goal is reached.
 
     Exits 0 if it is reached, 1 if not, 2 for bad input, 3 if something is missing here. After Ctrl-C,
     `gametape goal resume ID` continues.
@@ -98,7 +110,9 @@ def run(
       gametape goal run --workspace . --success 'pytest -q tests' --model openai:MODEL@http://127.0.0.1:8000/v1
       gametape goal run --workspace . --success 'ruff check . && pytest' --model smollm2 --max-tokens 200000 --apply
     """
+    from gametape.desk.goals.check_text import check_lines
     from gametape.desk.goals.goal_request import GoalRequest, create_goal
+    from gametape.watch.text_features import printable
 
     root = home_directory(home)
     options = (max_turns, max_turn_tokens, max_tokens, max_cost, max_seconds)
@@ -120,11 +134,16 @@ def run(
         local_only=local_only,
         hosts=tuple(allow_host or ()),
         python=python,
+        held_out=held_out,
+        product=tuple(product or ()),
+        pin=tuple(pin or ()),
         constraints=load_constraints(constraints),
     )
     with open_desk(root, database) as desk:
         directory = create_goal(root, request, warn=lambda text: typer.echo(f"gametape: {text}", err=True))
         typer.echo(f"{directory.root.name}: created", err=True)
+        for line in check_lines(directory):
+            typer.echo(printable(line), err=True)
         _pursue(desk, directory, as_json)
 
 
@@ -293,6 +312,8 @@ def _show(answer: dict[str, Any]) -> None:
         console.print(f"  attempt {attempt['n']}: {count_text(attempt)}, {attempt['tokens']} tokens{accused}")
         for line in shortcomings(attempt):
             console.print(f"    [yellow]{escape(printable(line))}[/]", soft_wrap=True)
+    if detail := answer.get("assurance_detail"):
+        console.print(f"[dim]{escape(printable(detail))}[/]", soft_wrap=True)
     for line in route_lines(answer.get("models", [])):
         console.print(f"[dim]{escape(line)}[/]", soft_wrap=True)
     if answer.get("not_applied"):

@@ -111,7 +111,8 @@ def _run_mining(request: "MiningRequest", as_json: bool) -> "MiningSummary":
 
 def _refusal_report(reason: str, message: str) -> dict[str, Any]:
     nothing = {"candidates": 0, "valid": 0, "rejected": {}, "seconds": 0.0, "seconds_per_candidate": None}
-    return {**nothing, "refused": {"reason": reason, "message": message}, "suite": None, "tasks": []}
+    modes = {"replayable": 0, "modes": {"replay": 0, "split": 0, "shared": 0}, "not_replayable": {}}
+    return {**nothing, **modes, "refused": {"reason": reason, "message": message}, "suite": None, "tasks": []}
 
 
 def _report(summary: "MiningSummary", out: Path) -> dict[str, Any]:
@@ -124,6 +125,9 @@ def _report(summary: "MiningSummary", out: Path) -> dict[str, Any]:
         "seconds": round(summary.seconds, 2),
         "seconds_per_candidate": summary.seconds_per_candidate,
         "suite": summary.suite,
+        "replayable": summary.modes["replay"],
+        "modes": summary.modes,
+        "not_replayable": summary.not_replayable,
         "tasks": [str(out / record["task"]) for record in summary.valid],
     }
     if summary.parts:
@@ -159,7 +163,17 @@ def _show(summary: "MiningSummary", out: Path) -> None:
     columns = [Column(), *numbers("candidates", "share"), Column("for example", wraps=True, style="dim")]
     rows = [(name, str(count), f"{count / total:.1%}" if total else "", example) for name, count, example in counts]
     print_table(columns, rows, console)
+    if summary.valid:
+        console.print(Text(_describe_modes(summary)), soft_wrap=True)
     pace = f", {summary.seconds_per_candidate:.2f} s for a candidate" if summary.seconds_per_candidate else ""
     console.print(
         Text(f"{len(summary.valid)} tasks in {printable_path(out)} ({summary.seconds:.0f} s{pace})"), soft_wrap=True
     )
+
+
+def _describe_modes(summary: "MiningSummary") -> str:
+    """How the tasks are verified, and why some of them not by replay."""
+    words = {"replay": "by replay", "split": "live and apart from the code", "shared": "in one process with the code"}
+    text = "verified " + ", ".join(f"{words[mode]}: {count}" for mode, count in summary.modes.items() if count)
+    reasons = ", ".join(f"{reason} {count}" for reason, count in summary.not_replayable.items())
+    return f"{text} (not replayed: {reasons})" if reasons else text

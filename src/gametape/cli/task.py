@@ -58,7 +58,7 @@ def checkout(
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a task's starting tree into DIR: exactly what an agent gets.
+    """Write a task's starting tree into DIR, exactly what an agent gets, and print the instruction.
 
     There is no held-out test, no solution and no history in it. If it cannot be written whole, nothing is left behind.
 
@@ -89,6 +89,7 @@ def checkout(
         typer.echo(f"{printable_path(written.workspace)}: the {'solved' if solved else 'starting'} tree")
         typer.echo(f"  what is graded: {', '.join(written.source_paths)}")
         typer.echo(f"  {len(written.visible_tests)} visible tests: {paths}{written.interpreter} -m pytest")
+        typer.echo(f"  what to do (it is not in the tree; an agent gets it as a message):\n\n{loaded.task.instruction}")
 
 
 @app.command()
@@ -106,6 +107,7 @@ def check(
     \b
       - its untouched tree can be read, does not pass, and passes what task.toml says it does,
       - its reference passes N times,
+      - no trivial program passes (constants, an argument handed back, errors),
       - every hack of the suite earns nothing and is flagged.
 
     \b
@@ -127,7 +129,7 @@ def check(
             admission = admit(loaded, root, runs, hacks, on_progress)
         results.append((path, loaded, admission))
         if not as_json:
-            _print_admission(printable_path(path), admission)
+            _print_admission(printable_path(path), loaded, admission)
     if as_json:
         reports = [_report(*result) for result in results]
         emit_json(reports[0] if len(reports) == 1 else _merge_reports(reports))
@@ -149,18 +151,14 @@ def _progress(title: str) -> "Iterator[AdmissionProgress]":
     console = Console(stderr=True)
     if not console.is_terminal:
         with waiting(f"checking {title}") as line:
-
-            def on_piece(done: int, total: int, what: str) -> None:
-                line.text = f"checking {title}: {what} ({done} of {total} done)"
-
-            yield on_piece
+            yield lambda done, total, what: line.show_stage(what, done, total)
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(escape(title), total=None)
 
         def on_progress(done: int, total: int, what: str) -> None:
-            bar.update(task, completed=done, total=total, description=escape(f"{title}  {what}"))
+            bar.update(task, completed=done, total=total or None, description=escape(f"{title}  {what}"))
 
         yield on_progress
 
@@ -222,7 +220,7 @@ def _test_counts(tests: "TaskTests") -> str:
     return ", ".join(f"{len(ids)} {role}" for role, ids in roles.items() if ids)
 
 
-def _print_admission(name: str, admission: "Admission") -> None:
+def _print_admission(name: str, loaded: "LoadedTask", admission: "Admission") -> None:
     from rich.console import Console
     from rich.text import Text
 
@@ -231,8 +229,23 @@ def _print_admission(name: str, admission: "Admission") -> None:
     passed = sum(verdict.passed for verdict in admission.reference)
     text = f"{name}  reference {passed} of {len(admission.reference)}, {len(admission.hacks)} hacks"
     console.print(Text.assemble(word, text), soft_wrap=True)
+    console.print(Text(f"    {_describe_ways(loaded, admission)}", style="dim"), soft_wrap=True)
     for reason in admission.reasons:
         console.print(Text(f"    {reason}"), soft_wrap=True)
+
+
+def _describe_ways(loaded: "LoadedTask", admission: "Admission") -> str:
+    """How the tests run, why some are not replayed, and what a trivial program earns."""
+    from gametape.redteam.admission_reasons import count_words
+
+    ways, tests = admission.ways, loaded.task.tests
+    counts = ways.count(tests.every)
+    words = {"replay": "replayed", "split": "live and apart", "shared": "in one process with the code"}
+    text = f"{ways.mode(tests)}: " + ", ".join(f"{counts[way]} tests {words[way]}" for way in counts if counts[way])
+    if reasons := ways.count_reasons():
+        text += f" (not replayed: {count_words(reasons)})"
+    earned = f" ({admission.floor.program})" if admission.floor.program else ""
+    return f"{text}; a trivial program earns {admission.floor.progress:.2f}{earned}"
 
 
 def _report(path: Path, loaded: "LoadedTask", admission: "Admission") -> dict[str, Any]:
@@ -242,6 +255,11 @@ def _report(path: Path, loaded: "LoadedTask", admission: "Admission") -> dict[st
         "name": loaded.task.name,
         "admitted": admission.admitted,
         "reasons": list(admission.reasons),
+        "mode": admission.ways.mode(loaded.task.tests),
+        "modes": admission.ways.count(loaded.task.tests.every),
+        "not_replayable": admission.ways.count_reasons(),
+        "not_replayed": dict(admission.ways.reasons),
+        "floor": {"progress": admission.floor.progress, "program": admission.floor.program},
         "untouched": {"passed": admission.untouched.passed, "reward": admission.untouched.reward},
         "reference": {
             "runs": len(admission.reference),

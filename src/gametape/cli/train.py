@@ -29,6 +29,10 @@ def train(
     changes: Annotated[
         list[str] | None, typer.Option("--set", metavar="K=V", help="Override a setting, such as rl.groups=4.")
     ] = None,
+    allow_shared: Annotated[
+        bool,
+        typer.Option("--allow-shared", help="Also train on tasks in shared mode, where a verdict can be forged."),
+    ] = False,
     defaults: Annotated[
         bool, typer.Option("--defaults", help="Print every setting with its default, as TOML.")
     ] = False,
@@ -38,9 +42,17 @@ def train(
     """Train a policy with CONFIG: an optional warm start, then rollouts, rewards and updates.
 
     RUN holds everything: config.toml, metrics.jsonl (a line for each update), start/ (the first weights) and
-    checkpoints/ (each a model that transformers loads). An interrupted run, even after kill -9, continues with
-    --resume and gives the same numbers. With --resume, --set may change how long the run is and how it is observed:
-    episodes, flops, eval.every, checkpoint.every and the like; config-history.jsonl says what was changed, and when.
+    checkpoints/ (each with a model/ that transformers and vLLM load). An interrupted run, even after kill -9, goes on
+    with --resume and gives the same numbers. With --resume, --set may change how long the run is and how it is
+    observed: episodes, flops, eval.every, checkpoint.every and the like; config-history.jsonl says what was changed,
+    and when.
+
+    Defaults go by the policy: for a tiny one (model = "tiny", or weights that train in worlds) turns of 16 tokens,
+    rollouts that count for 64 and a learning rate of 3e-4; for any other 1024, 2048 and 5e-6. The reward of tasks is
+    layered unless reward.kind says pass_rate or binary. --defaults prints every setting.
+
+    Tasks in shared mode run the agent's code in one process with their tests, where a verdict can be forged; they are
+    refused unless --allow-shared or allow_shared = true asks for them.
 
     \b
     Exit code 0 if the run finished, 1 if it had to stop (the loss is not a number), 2 for bad input,
@@ -61,7 +73,8 @@ def train(
     from gametape.core.errors import Interrupted
 
     home = home_directory(home)
-    directory, settings = _open_run(config, out, resume, seed, changes or [])
+    changes = [*(changes or []), *(["allow_shared=true"] if allow_shared else [])]
+    directory, settings = _open_run(config, out, resume, seed, changes)
     try:
         answer = _run_training(directory, settings, home, resumed=resume is not None)
     except KeyboardInterrupt:

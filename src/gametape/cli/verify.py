@@ -1,5 +1,6 @@
 """`gametape verify`: score a workspace with the tests of its task."""
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 _MOST_SHOWN = 5
+_MOST_OF_A_RULE = 3
 
 
 @app.command()
@@ -26,7 +28,7 @@ def verify(
     workspace: Annotated[Path, typer.Option(help="The directory an agent worked in. It is only read.")],
     profile: Annotated[
         Literal["train", "full"],
-        typer.Option(help="train: tests, twins, held-out tests, integrity. full: also a second order and all layers."),
+        typer.Option(help="train: tests, fresh calls, integrity. full: also a second order and all layers."),
     ] = "full",
     reward: Annotated[
         Literal["layered", "pass_rate", "binary"], typer.Option(help="How the verdict is turned into a number.")
@@ -35,17 +37,20 @@ def verify(
     cache: Annotated[bool, typer.Option(help="Reuse an earlier verdict on the same files.")] = True,
     grader: Annotated[
         bool,
-        typer.Option("--grader", help="Also say what held-out tests said: for the task's author, never for a policy."),
+        typer.Option("--grader", help="Also say what differed, held out or not: for the author, never for a policy."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run the tests of TASK against a workspace, so that nothing in the workspace can fake the outcome.
 
-    Only the declared sources are taken from the workspace. Exits 0 if it passed; 1 if it is wrong, hacked, flaky,
-    hanging or empty; 2 if TASK or the workspace cannot be used.
+    Only the declared sources are taken from the workspace. The recorded calls of tests are replayed in a sandbox that
+    holds no test and no expected value; tests that cannot be recorded run beside that. Calls on inputs that no test
+    has are drawn anew each time. Exits 0 if it passed; 1 if it is wrong, hacked, flaky, hanging or empty; 2 if TASK
+    or the workspace cannot be used.
 
-    --grader lists every test that did not pass, held-out ones by name and with their message; with --json they are
-    in differences[]. What it prints gives the held-out tests away: do not let an agent or a policy see it.
+    --grader lists every test that did not pass and every fresh call that was answered otherwise: the input, what was
+    expected and what came. With --json they are in differences[] and other_differences[]. What it prints gives the
+    held-out tests away: do not let an agent or a policy see it.
 
     Example: gametape task checkout examples/tasks/slugs --out /tmp/try --solved, then
     gametape verify examples/tasks/slugs --workspace /tmp/try
@@ -57,30 +62,43 @@ def verify(
     with waiting(f"loading {printable_path(task)}") as line:
         loaded_task = load_task(task, root, line.tell)
     differences: Sequence[TestDifference] = ()
-    with Verifier(loaded_task, root, keep_verdicts=cache) as verifier, waiting(f"verifying {printable_path(task)}"):
+    others: Sequence[TestDifference] = ()
+    with (
+        waiting(f"verifying {printable_path(task)}") as line,
+        Verifier(loaded_task, root, keep_verdicts=cache, on_progress=line.show_stage) as verifier,
+    ):
         if grader:
             graded = verifier.grade(workspace, profile, reward)
-            verdict, differences = graded.verdict, graded.differences
+            verdict, differences, others = graded.verdict, graded.differences, graded.others
         else:
             verdict = verifier.verify(workspace, profile, reward)
     if as_json:
         answer = verdict.model_dump(mode="json")
-        emit_json(answer | {"differences": [each.to_dict() for each in differences]} if grader else answer)
+        if grader:
+            answer["differences"] = [each.to_dict() for each in differences]
+            answer["other_differences"] = [each.to_dict() for each in others]
+        emit_json(answer)
     else:
         show_verdict(verdict, failures=not differences)
-        show_differences(differences)
+        show_differences([*differences, *others])
     raise typer.Exit(0 if verdict.passed else 1)
 
 
 def show_differences(differences: "Sequence[TestDifference]") -> None:
-    """What tests said that did not pass, for a grader."""
+    """What differed, for a grader."""
     if not differences:
         return
     from gametape.terminal.table import Column, print_table
 
-    rows = [("held out" if each.held_out else "visible", each.test, each.summary) for each in differences]
+    rows = [(_kind(each), each.test, each.summary) for each in differences]
     columns = [Column("kind"), Column("test", wraps=True), Column("said", wraps=True)]
     print_table(columns, rows, title="for the grader only, not for a policy:")
+
+
+def _kind(difference: "TestDifference") -> str:
+    if difference.kind in ("fresh", "tolerated"):
+        return difference.kind
+    return "held out" if difference.held_out else "visible"
 
 
 def show_verdict(verdict: "Verdict", failures: bool = True) -> None:
@@ -89,12 +107,15 @@ def show_verdict(verdict: "Verdict", failures: bool = True) -> None:
     from rich.markup import escape
 
     from gametape.terminal.table import Column, print_table
+    from gametape.verify.test_message import summarize_message
     from gametape.watch.text_features import printable
 
     console = Console(highlight=False)
     counts = verdict.tests
     word = "[green]passed[/]" if verdict.passed else "[red]not passed[/]"
     hidden = f", {counts.held_out_passed} of {counts.held_out_expected} held out" if counts.held_out_expected else ""
+    if verdict.fresh:
+        hidden += f", {verdict.fresh.agreed} of {verdict.fresh.calls} fresh calls"
     how = (
         f"{verdict.mode}, assurance {verdict.assurance}, {verdict.seconds:.2f} s{', cached' if verdict.cached else ''}"
     )
@@ -106,16 +127,28 @@ def show_verdict(verdict: "Verdict", failures: bool = True) -> None:
     print_table([Column("layer"), Column("score", right=True), Column("evidence", wraps=True)], rows, console)
     failed = verdict.failures if failures else []
     for failure in failed[:_MOST_SHOWN]:
-        last = failure.message.strip().splitlines()[-1:] or [""]
-        console.print(f"{failure.result} {escape(printable(failure.test))} [dim]{escape(printable(last[0]))}[/]")
+        said = printable(summarize_message(failure.message))
+        console.print(
+            f"{failure.result} {escape(printable(failure.test))} [dim]{escape(said)}[/]",
+            soft_wrap=not console.is_terminal,
+        )
     if len(failed) > _MOST_SHOWN:
         console.print(f"[dim]and {len(failed) - _MOST_SHOWN} more visible tests[/]")
     for stage in verdict.stages:
         console.print(f"stage {escape(stage.name)}: {'reached' if stage.passed else 'not reached'}")
+    by_rule = Counter[str]()
     for flag in verdict.integrity:
+        by_rule[flag.rule] += 1
+        if by_rule[flag.rule] > _MOST_OF_A_RULE:
+            continue
         where = f" {flag.file}:{flag.line}" if flag.line else f" {flag.file}" if flag.file else ""
         console.print(f"[red]{flag.severity}[/] {flag.rule}{escape(where)}: {escape(flag.evidence)}")
+    for rule, count in by_rule.items():
+        if count > _MOST_OF_A_RULE:
+            console.print(f"[dim]and {count - _MOST_OF_A_RULE} more of {rule}[/]")
     for signal in verdict.signals:
         console.print(f"[yellow]signal[/] {signal.name}: {escape(signal.detail)}")
+    if verdict.assurance_detail:
+        console.print(f"[dim]assurance {verdict.assurance}: {escape(verdict.assurance_detail)}[/]", soft_wrap=True)
     if verdict.quarantined:
         console.print("[yellow]quarantined[/]: two runs disagreed, so this verdict says nothing")

@@ -19,12 +19,19 @@ class _MiningBar:
         self._bar = bar
         self._line = line
         self._task = bar.add_task("", total=None, more="")
+        self._status = ""
         self._valid = self._tried = 0
 
     def on_status(self, status: str) -> None:
+        self._status = status
         self._bar.update(self._task, description=status, total=None, more="")
         if self._line:
             self._line.tell(status)
+
+    def on_count(self, done: int, total: int) -> None:
+        self._bar.update(self._task, completed=done, total=total or None)
+        if self._line and total:
+            self._line.text = f"{self._status} ({done} of {total})"
 
     def on_phase_start(self, phase: str, total: int, done: Sequence[dict[str, Any]]) -> None:
         self._tried = len(done)

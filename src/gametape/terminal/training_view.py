@@ -1,7 +1,7 @@
-"""The progress of a training run on stderr: where it is, its stages, held-out scores and alarms.
+"""The progress of a training run on stderr: where it is, what it spends its time on, held-out scores and alarms.
 
-On a terminal each stage has a bar. Elsewhere there is a line for the first update, for one every few seconds after it,
-and for every evaluation.
+On a terminal there is one table, which is kept up to date, above a bar. Elsewhere there is a line for every update and
+every evaluation.
 """
 
 import time
@@ -9,8 +9,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
 
 from gametape.core.config import RunConfig
 from gametape.core.plural import count_of
@@ -18,11 +21,15 @@ from gametape.record.errors import printable_path
 from gametape.train.alarms import TrainingAlarm
 from gametape.train.config_changes import ConfigChange
 from gametape.train.held_out_eval import HeldOutScore
-from gametape.train.learner import UpdateMetrics
 from gametape.train.progress import TrainingProgress as RunProgress
+from gametape.train.run_status import RunStatus
 from gametape.train.training import RunCallbacks
+from gametape.train.update_metrics import UpdateMetrics
 
 _SECONDS_BETWEEN_LINES = 5.0
+"""Of a warm start, whose updates are short."""
+_MOST_BUCKETS = 12
+"""Buckets whose pass rate is shown; the others are counted."""
 
 
 class TrainView:
@@ -36,6 +43,7 @@ class TrainView:
         self._next_line = clock()
         self._config = config
         self._heading: list[str] = []
+        self._last_step = ""
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -44,25 +52,43 @@ class TrainView:
             TimeRemainingColumn(),
             TextColumn("{task.fields[more]}"),
             console=self._console,
-            disable=not self._console.is_terminal,
         )
+        self._status: RunStatus | None = None
+        self._in_flight: Callable[[], int] = lambda: 0
+        self._live = Live(get_renderable=self._render, console=self._console, refresh_per_second=2)
         self._warm = self._bar.add_task("warm start", total=None, more="", visible=False)
         self._episodes = self._bar.add_task(config.arm, total=config.episodes, more="", visible=False)
         self.callbacks = RunCallbacks(
+            opened=self._opened,
             step=self._step,
+            status=self._show_status,
             score=self._score,
             alarm=self._alarm,
             alarm_over=self._alarm_over,
             warm_start=self._warming,
             resumed=self._resumed,
+            planned=self._planned,
         )
 
     def __enter__(self) -> "TrainView":
-        self._bar.start()
+        if self._console.is_terminal:
+            self._live.start()
         return self
 
     def __exit__(self, *_: Any) -> None:
-        self._bar.stop()
+        self._live.stop()
+
+    def _render(self) -> RenderableType:
+        return Group(*([self._table(self._status)] if self._status else []), self._bar)
+
+    def _table(self, status: RunStatus) -> Table:
+        """The run as of its last update, with the rollouts that are open now."""
+        table = Table.grid(padding=(0, 2))
+        table.add_column(style="dim")
+        table.add_column(overflow="fold")
+        for name, value in {**_figures(status), "in flight": f"{self._in_flight():,}"}.items():
+            table.add_row(name, Text(value))
+        return table
 
     def show_start(self, root: Path, changes: Sequence[ConfigChange] = ()) -> None:
         """Say above the first line where the run is, and what is other than before. A run that is refused before it
@@ -74,6 +100,11 @@ class TrainView:
         if lengths and self._config.optim.schedule != "constant":
             self._heading.append("the learning rate's schedule now ends with the new length")
 
+    def _planned(self, memory: str) -> None:
+        """A tiny policy fits everywhere."""
+        if self._config.model != "tiny":
+            self._print(f"memory: {memory}")
+
     def _print(self, text: str, style: str | None = None) -> None:
         heading, self._heading = self._heading, []
         for line in heading:
@@ -81,18 +112,20 @@ class TrainView:
         self._console.print(text, style=style, markup=False, soft_wrap=True)
 
     def _line_is_due(self) -> bool:
-        """Whether it is time for another line, where there is no bar."""
+        """Whether it is time for another line of the warm start, where there is no bar."""
         now = self._clock()
         if self._console.is_terminal or now < self._next_line:
             return False
         self._next_line = now + _SECONDS_BETWEEN_LINES
         return True
 
+    def _opened(self, in_flight: Callable[[], int]) -> None:
+        self._in_flight = in_flight
+
     def _warming(self, done: int, total: int, update: UpdateMetrics) -> None:
         self._bar.update(self._warm, completed=done, total=total, visible=True, more=f"loss {_number(update.loss)}")
         if done == total:
             self._print(f"warm start: {count_of(total, 'update')}, loss {_number(update.loss)}")
-            self._next_line = self._clock()
         elif self._line_is_due():
             self._print(f"warm start: update {done:,} of {total:,}, loss {_number(update.loss)}")
 
@@ -103,9 +136,15 @@ class TrainView:
     def _step(self, progress: RunProgress, update: UpdateMetrics) -> None:
         more = f"loss {_number(update.loss)}  entropy {_number(update.entropy)}"
         self._bar.update(self._episodes, completed=progress.episodes, visible=True, more=more)
-        if self._line_is_due():
-            what = f"update {progress.version:,}  {more}" if update.lines else "no update: nothing to learn from"
-            self._print(f"{_episodes(progress)}  {what}")
+        self._last_step = f"update {progress.version:,}  {more}" if update.lines else "no update: nothing to learn from"
+
+    def _show_status(self, status: RunStatus) -> None:
+        """The table takes it from here; elsewhere it is a line."""
+        self._status = status
+        if not self._console.is_terminal:
+            figures = {name: value for name, value in _figures(status).items() if value and name in _ON_LINES}
+            rest = "  ".join(f"{name} {value}" for name, value in figures.items())
+            self._print(f"{count_of(status.episodes, 'episode'):>16}  {self._last_step}  {rest}")
 
     def _score(self, progress: RunProgress, score: HeldOutScore) -> None:
         turns = ""
@@ -118,6 +157,38 @@ class TrainView:
 
     def _alarm_over(self, name: str) -> None:
         self._print(f"alarm over: {name}")
+
+
+_ON_LINES = ("reward", "tokens a second", "time", "in flight", "staleness", "to go")
+
+
+def _figures(status: RunStatus) -> dict[str, str]:
+    """By name, as texts; empty where there is nothing to say."""
+    return {
+        "update": f"{status.update:,}",
+        "reward": f"{status.reward:.3f}",
+        "pass rate": _pass_rates(status),
+        "held-out success": "" if status.success is None else f"{status.success:.1%}",
+        "tokens a second": f"{status.tokens_per_second:,.0f}",
+        "time": ", ".join(f"{name} {share:.0%}" for name, share in status.time.items()),
+        "in flight": f"{status.in_flight:,}",
+        "staleness": f"{status.staleness:.1f}",
+        "to go": "" if status.eta_seconds is None else _duration(status.eta_seconds),
+    }
+
+
+def _pass_rates(status: RunStatus) -> str:
+    """By bucket, the best first; of very many buckets some."""
+    rates = sorted(status.pass_rates.items(), key=lambda pair: (-pair[1], pair[0]))
+    shown = ", ".join(f"{name} {rate:.0%}" for name, rate in rates[:_MOST_BUCKETS])
+    return f"{shown} and {len(rates) - _MOST_BUCKETS} more" if len(rates) > _MOST_BUCKETS else shown
+
+
+def _duration(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    if minutes < 1:
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02} min"
 
 
 def _episodes(progress: RunProgress) -> str:
