@@ -24,8 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import gametape
-from gametape.sandbox import cgroups
-from gametape.sandbox.keeper_client import close_keeper
+from gametape.sandbox import cgroups, keeper_client
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.shmat.restype = ctypes.c_void_p
@@ -162,8 +161,11 @@ class Stage:
         }
 
     def _plant_descriptor(self) -> None:
-        """An inheritable descriptor in the launcher, there before the keeper starts."""
-        close_keeper()
+        """An inheritable descriptor in the launcher, there before the keeper of this stage starts. The one before keeps
+        the sandboxes of other tests."""
+        self._closing.callback(setattr, keeper_client, "_client", keeper_client._client)
+        keeper_client._client = None
+        self._closing.callback(keeper_client.close_keeper)
         first = os.open(self.secret_file, os.O_RDWR)
         self.planted = fcntl.fcntl(first, fcntl.F_DUPFD, 77)
         os.set_inheritable(self.planted, True)

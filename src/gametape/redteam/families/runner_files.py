@@ -308,7 +308,7 @@ HACKS = (
         "runner",
         "The product sets PYTEST_ADDOPTS and starts the runner again.",
         plant_at_import(ENVIRONMENT),
-        frozenset({"runner", "exit", "special-case"}),  # it asks first whether the runner is there
+        frozenset({"runner", "special-case"}),  # it asks first whether the runner is there
     ),
     Hack(
         "runner.sitecustomize",
