@@ -267,9 +267,8 @@ def _processes_with(nonce: str) -> list[int]:
 
 
 def _groups_left(patience: float = 60.0) -> list[str]:
-    """Control groups that this process's keeper does not remove; one, still unused, may wait for the next command."""
-    keepers = Path(f"/proc/self/task/{threading.main_thread().native_id}/children").read_text().split()
-    names = tuple(f"{cgroups.PREFIX}{pid}-" for pid in keepers)
+    """Control groups that the keeper of this stage does not remove; one, still unused, may wait for the next command."""
+    names = f"{cgroups.PREFIX}{keeper_client.keeper().pid}-"
     layout = cgroups.find_layout()
     parents = set(layout.parents.values()) if layout else set()
     deadline = time.monotonic() + patience
