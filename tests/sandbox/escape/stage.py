@@ -267,7 +267,7 @@ def _processes_with(nonce: str) -> list[int]:
 
 
 def _groups_left(patience: float = 60.0) -> list[str]:
-    """Control groups that the keeper of this stage does not remove; one, still unused, may wait for the next command."""
+    """Control groups that the keeper of this stage does not remove; one, still unused, may wait for a command."""
     names = f"{cgroups.PREFIX}{keeper_client.keeper().pid}-"
     layout = cgroups.find_layout()
     parents = set(layout.parents.values()) if layout else set()
