@@ -1,5 +1,6 @@
 """The survival curve and Wilson's interval: published values, and that the interval covers what it says."""
 
+from itertools import pairwise
 from math import comb
 
 import pytest
@@ -37,6 +38,29 @@ def test_when_all_have_failed_the_curve_stays_at_zero_with_an_upper_bound() -> N
     last = kaplan_meier([SurvivalObservation(2, True)] * 10)[-1]
     assert (last.s, last.low) == (0.0, 0.0)
     assert last.high == pytest.approx(0.3085, abs=1e-4)
+
+
+def test_no_bound_ever_rises_and_all_hold_the_curve() -> None:
+    """At the end few are at risk: Greenwood's upper bound rises there, and at S = 0 the exact one of one attempt is .975."""
+    courses = [
+        [SurvivalObservation(step, True) for step in range(1, 12)],
+        [*(SurvivalObservation(step % 5 + 1, True) for step in range(50)), SurvivalObservation(9, True)],
+        [
+            *(SurvivalObservation(3, True),) * 50,
+            *(SurvivalObservation(4, False),) * 48,
+            *(SurvivalObservation(5, True),) * 2,
+        ],
+        [SurvivalObservation(2, False), SurvivalObservation(4, True)],
+        [SurvivalObservation(4, True)],
+    ]
+    for attempts in courses:
+        curve = kaplan_meier(attempts)
+        for earlier, later in pairwise(curve):
+            assert later.low <= earlier.low
+            assert later.high <= earlier.high
+        assert all(0 <= point.low <= point.s <= point.high <= 1 for point in curve)
+    assert kaplan_meier(courses[1])[-1].high < 0.2
+    assert kaplan_meier(courses[-1])[-1].high == pytest.approx(0.975)
 
 
 def test_there_may_be_nothing_to_say() -> None:

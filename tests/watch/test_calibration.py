@@ -30,6 +30,29 @@ def test_scores_of_four_forecasts() -> None:
     assert equal_mass_ece([(0.7, True)] * 70 + [(0.7, False)] * 30) >= 0.0
 
 
+def test_equal_forecasts_are_one_value_whatever_their_order() -> None:
+    """200 forecasts of .7 that came true as often: sorted by outcome, bins cut by position would see an error of .42."""
+    pairs = [(0.7, True)] * 140 + [(0.7, False)] * 60
+    assert equal_mass_ece(pairs) == pytest.approx(0.0, abs=1e-12)
+    assert equal_mass_ece([(0.7, True)] * 100 + [(0.7, False)] * 100) == pytest.approx(0.2)
+    spread = [(number / 10, number % 3 == 0) for number in range(10)]
+    assert equal_mass_ece(spread) == pytest.approx(sum(abs(p - happened) for p, happened in spread) / 10)
+
+
+@pytest.mark.parametrize("n", [1, 7, 23, 200])
+def test_no_score_depends_on_the_order_of_the_files(n: int) -> None:
+    rng = random.Random(3)
+    attempts = [
+        ForecastAttempt(f"t{at % 9}", rng.random() < 0.6, (rng.random(), at % 3), rng.choice((0.2, 0.7)), rng.random())
+        for at in range(n)
+    ]
+    scores = {kind: score_forecasts(pairs) for kind, pairs in forecasts_by_kind(attempts).items() if pairs}
+    for _ in range(2):
+        rng.shuffle(attempts)
+        shuffled = {kind: score_forecasts(pairs) for kind, pairs in forecasts_by_kind(attempts).items() if pairs}
+        assert shuffled == scores
+
+
 def test_where_everything_came_out_the_same_there_is_nothing_to_tell_apart() -> None:
     found = score_forecasts([(0.4, True), (0.9, True)])
     assert (found.skill, found.auroc, found.base_rate) == (None, None, 1.0)

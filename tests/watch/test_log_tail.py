@@ -1,7 +1,9 @@
 """Files as they are found: pipes, byte order marks, torn ends, and files that change while they are read."""
 
+import bz2
 import gzip
 import json
+import lzma
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -30,8 +32,15 @@ def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [b"\xef\xbb\xbf" + LINES, LINES.replace(b"\n", b"\r\n"), LINES + b'{"text": "to', gzip.compress(b"\n\n" + LINES)],
-    ids=["byte order mark", "carriage returns", "torn", "packed"],
+    [
+        b"\xef\xbb\xbf" + LINES,
+        LINES.replace(b"\n", b"\r\n"),
+        LINES + b'{"text": "to',
+        gzip.compress(b"\n\n" + LINES),
+        bz2.compress(LINES),
+        lzma.compress(LINES[:5000]) + lzma.compress(LINES[5000:]),
+    ],
+    ids=["byte order mark", "carriage returns", "torn", "gzip", "bzip2", "xz in two parts"],
 )
 def test_the_same_steps_whatever_wrote_them(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "log"
@@ -39,6 +48,17 @@ def test_the_same_steps_whatever_wrote_them(content: bytes, tmp_path: Path) -> N
     texts = _texts(read_log(path))
     assert len(texts) == 3000
     assert texts[0] == "step 0"
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+@pytest.mark.parametrize("damage", [lambda data: data[:-20], lambda data: data[:40] + b"\0" * 40 + data[80:]])
+def test_a_compressed_file_that_is_damaged_is_said_in_one_line(
+    tmp_path: Path, pack: Callable[[bytes], bytes], damage: Callable[[bytes], bytes]
+) -> None:
+    path = tmp_path / "log.xz"
+    path.write_bytes(damage(pack(os.urandom(64).hex().encode() * 50)))
+    with pytest.raises(BadInput, match=r"log\.xz: cannot be read"):
+        list(read_log(path, "text"))
 
 
 def test_bytes_that_are_no_text(tmp_path: Path) -> None:

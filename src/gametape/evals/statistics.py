@@ -54,20 +54,25 @@ def kaplan_meier(attempts: Iterable[SurvivalObservation]) -> list[SurvivalPoint]
     """The survival share after every step from 1 to the last one reached.
 
     The interval is Greenwood's on the log-log scale, which stays between 0 and 1. It has no width where no attempt, or
-    every attempt, has derailed: there the exact binomial bound is used.
+    every attempt, has derailed: there the exact binomial bound of those at risk is used.
+
+    Neither bound ever rises. What is on track after a step was so after every step before it, so an upper bound of an
+    earlier step is one of all later steps: where few are left at risk, and at S = 0, the smallest so far is used.
     """
     observations = list(attempts)
     if any(attempt.step < 1 for attempt in observations):
         raise ValueError("steps are counted from 1")
     curve = []
-    s, variance = 1.0, 0.0
+    s, variance, bounds = 1.0, 0.0, Interval(1.0, 1.0)
     for step in range(1, max((attempt.step for attempt in observations), default=0) + 1):
         at_risk = sum(attempt.step >= step for attempt in observations)
         derailed = sum(attempt.step == step and attempt.derailed for attempt in observations)
         s *= 1 - derailed / at_risk
         if derailed < at_risk:
             variance += derailed / (at_risk * (at_risk - derailed))
-        curve.append(SurvivalPoint(step, s, *_interval(s, variance, at_risk), at_risk, derailed))
+        here = _interval(s, variance, at_risk)
+        bounds = Interval(min(bounds.low, here.low), min(bounds.high, here.high))
+        curve.append(SurvivalPoint(step, s, *bounds, at_risk, derailed))
     return curve
 
 

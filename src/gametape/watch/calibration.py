@@ -1,7 +1,8 @@
 """How good forecasts are: Brier score, skill against the base rate, AUROC, and calibration error, with intervals.
 
-Calibration error is taken over bins of equal mass. It is never zero: the report has a perfect forecaster's error on as
-many outcomes beside it, and only the excess over that means something.
+Calibration error is taken over bins of equal mass. It is hardly ever zero: the report has a perfect forecaster's error on
+as many outcomes beside it, and only the excess over that means something. Equal forecasts are one value: where the edge
+of a bin falls among them, each bin gets its share of all of them. So no score depends on the order of the forecasts.
 
 The statistics are written here in plain Python: scipy and scikit-learn would be heavy dependencies of the base install,
 and hundreds of attempts with seven features need neither.
@@ -11,7 +12,6 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from itertools import pairwise
 from typing import Any
 
 from gametape.core.trajectory import Trajectory
@@ -49,8 +49,9 @@ class ForecastScores:
 
 
 def score_forecasts(pairs: ForecastOutcomes, seed: int = 0) -> ForecastScores:
-    """Score at least one forecast."""
+    """Score at least one forecast. The order of the pairs does not matter."""
     rng = random.Random(seed)
+    pairs = sorted(pairs)
     n = len(pairs)
     resamples = [[pairs[rng.randrange(n)] for _ in range(n)] for _ in range(_RESAMPLES)]
     drawn = [[(p, rng.random() < p) for p, _ in pairs] for _ in range(_RESAMPLES // 4)]
@@ -93,12 +94,21 @@ def auroc(pairs: ForecastOutcomes) -> float | None:
 
 
 def equal_mass_ece(pairs: ForecastOutcomes) -> float:
-    """The mean distance of forecast and frequency over ten bins that hold the same number of forecasts."""
-    ordered = sorted(pairs, key=lambda pair: pair[0])
-    n, bins = len(ordered), min(_BINS, len(ordered))
-    edges = [round(index * n / bins) for index in range(bins + 1)]
-    gaps = (sum(p - happened for p, happened in ordered[a:b]) for a, b in pairwise(edges))
-    return sum(map(abs, gaps)) / n
+    """The mean distance of forecast and frequency over ten bins that hold the same number of forecasts. The outcomes of
+    equal forecasts are shared out evenly among the bins that they reach into."""
+    outcomes: dict[float, list[bool]] = {}
+    for p, happened in pairs:
+        outcomes.setdefault(p, []).append(happened)
+    n, bins = len(pairs), min(_BINS, len(pairs))
+    gaps = [0.0] * bins
+    begin = 0  # forecasts and edges are counted in parts of 1 / bins, so that both are whole numbers
+    for p, known in sorted(outcomes.items()):
+        end = begin + len(known) * bins
+        gap = p - sum(known) / len(known)
+        for at in range(begin // n, -(-end // n)):
+            gaps[at] += gap * (min(end, (at + 1) * n) - max(begin, at * n))
+        begin = end
+    return sum(map(abs, gaps)) / (n * bins)
 
 
 def _estimated(
@@ -189,6 +199,9 @@ def cross_validated_forecasts(attempts: Sequence[ForecastAttempt]) -> list[float
     forecasts = [0.0] * len(attempts)
     for fold in set(folds):
         others = [attempt for attempt, own in zip(attempts, folds, strict=True) if own != fold]
+        others.sort(
+            key=lambda attempt: (attempt.features, attempt.passed)
+        )  # sums depend on the order in their last bits
         if len({attempt.passed for attempt in others}) < 2:
             return None
         model = LogisticRegression.fitted(

@@ -3,9 +3,11 @@
 It is opened once, so a pipe works as well as a file; what is read ahead to guess the format is not lost.
 """
 
+import bz2
 import codecs
 import gzip
 import io
+import lzma
 import os
 import stat
 import time
@@ -20,6 +22,12 @@ from gametape.record.errors import printable_path, read_error
 
 _LONGEST_LINE = 16 << 20
 _POLL_SECONDS = 0.25
+_OPENERS: dict[bytes, Callable[[io.BufferedReader], io.BufferedIOBase]] = {
+    b"\x1f\x8b": lambda raw: gzip.GzipFile(fileobj=raw),
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ\0": lzma.LZMAFile,
+}
+"""How each kind of compressed file begins, and what reads it."""
 
 
 class LogTail:
@@ -43,12 +51,13 @@ class LogTail:
             if self.path.is_dir():
                 raise BadInput(f"{printable_path(self.path)}: a directory")
             self._raw = self.path.open("rb")
-            packed = self._raw.peek(2).startswith(b"\x1f\x8b")
+            head = self._raw.peek(max(map(len, _OPENERS)))
         except OSError as error:
             raise read_error(self.path, error) from None
         except ValueError:
             raise BadInput(f"{printable_path(self.path)}: not a path") from None
-        self._file: io.BufferedIOBase = gzip.GzipFile(fileobj=self._raw) if packed else self._raw
+        opener = next((opener for magic, opener in _OPENERS.items() if head.startswith(magic)), None)
+        self._file: io.BufferedIOBase = opener(self._raw) if opener else self._raw
 
     def __enter__(self) -> "LogTail":
         return self
@@ -116,5 +125,5 @@ class LogTail:
     def _read(self, read: Callable[[], bytes]) -> bytes:
         try:
             return read()
-        except (OSError, EOFError, zlib.error) as error:
+        except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
             raise BadInput(f"{printable_path(self.path)}: cannot be read ({error})") from None
