@@ -41,7 +41,7 @@ def test_when_all_have_failed_the_curve_stays_at_zero_with_an_upper_bound() -> N
 
 
 def test_no_bound_ever_rises_and_all_hold_the_curve() -> None:
-    """At the end few are at risk: Greenwood's upper bound rises there, and at S = 0 the exact one of one attempt is .975."""
+    """At the end few are at risk: Greenwood's upper bound rises there, and the exact one at S = 0 is .975."""
     courses = [
         [SurvivalObservation(step, True) for step in range(1, 12)],
         [*(SurvivalObservation(step % 5 + 1, True) for step in range(50)), SurvivalObservation(9, True)],

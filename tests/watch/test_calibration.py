@@ -31,7 +31,7 @@ def test_scores_of_four_forecasts() -> None:
 
 
 def test_equal_forecasts_are_one_value_whatever_their_order() -> None:
-    """200 forecasts of .7 that came true as often: sorted by outcome, bins cut by position would see an error of .42."""
+    """200 forecasts of .7 that came true as often: sorted by outcome, bins cut by position see an error of .42."""
     pairs = [(0.7, True)] * 140 + [(0.7, False)] * 60
     assert equal_mass_ece(pairs) == pytest.approx(0.0, abs=1e-12)
     assert equal_mass_ece([(0.7, True)] * 100 + [(0.7, False)] * 100) == pytest.approx(0.2)

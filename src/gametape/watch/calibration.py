@@ -1,8 +1,9 @@
 """How good forecasts are: Brier score, skill against the base rate, AUROC, and calibration error, with intervals.
 
-Calibration error is taken over bins of equal mass. It is hardly ever zero: the report has a perfect forecaster's error on
-as many outcomes beside it, and only the excess over that means something. Equal forecasts are one value: where the edge
-of a bin falls among them, each bin gets its share of all of them. So no score depends on the order of the forecasts.
+Calibration error is taken over bins of equal mass. It is hardly ever zero: the report has a perfect forecaster's
+error on as many outcomes beside it, and only the excess over that means something. Equal forecasts are one value:
+where the edge of a bin falls among them, each bin gets its share of all of them. So no score depends on the order of
+the forecasts.
 
 The statistics are written here in plain Python: scipy and scikit-learn would be heavy dependencies of the base install,
 and hundreds of attempts with seven features need neither.
