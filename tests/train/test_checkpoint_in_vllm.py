@@ -11,10 +11,10 @@ from transformers import AutoModelForCausalLM
 
 from gametape.core.config import OptimConfig, RunConfig
 from gametape.core.token_segments import TokenSegment
-from gametape.train import checkpoints
 from gametape.train.batch import TrainBatch, TrainSample
 from gametape.train.learner import LocalLearner
 from gametape.train.policy import load_policy
+from tests.train.saved import save_checkpoint
 from tests.vllm_server import SMOLLM2, require_vllm, serve
 
 torch = pytest.importorskip("torch")
@@ -31,7 +31,7 @@ def test_a_checkpoint_is_loaded_as_it_lies_there(tmp_path: Path) -> None:
     segment = TokenSegment(ids, [0, *([1] * (size - 1))], [-2.0] * size, [0] * size, [1] * size)
     before = logprobs(policy.network, ids)
     learner.update(TrainBatch((TrainSample(segment, 0, advantage=1.0),), rollouts=1), 0, 0)
-    saved = checkpoints.save(tmp_path / "checkpoints", 1, learner.save(), keep=1)
+    saved = save_checkpoint(tmp_path / "checkpoints", 1, learner)
     expected = logprobs(policy.network, ids)
     assert expected != pytest.approx(before, abs=0.1), "what was saved would not be told from what was loaded"
     told = {"transformers": logprobs(AutoModelForCausalLM.from_pretrained(saved / "model"), ids)}

@@ -8,9 +8,9 @@ from peft import PeftModel
 from transformers import AutoModelForCausalLM
 
 from gametape.core.config import LoraConfig, OptimConfig, RunConfig, TinyConfig, TTFConfig
-from gametape.train import checkpoints
 from gametape.train.learner import LocalLearner
 from gametape.train.policy import TrainablePolicy, create_tiny_policy, load_policy
+from tests.train.saved import save_checkpoint
 from tests.train.sharded.families import batch_of
 
 IDS = torch.tensor([[3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5]])
@@ -57,7 +57,7 @@ def test_peft_reads_what_is_saved_and_the_model_has_it_merged(start: Path, tmp_p
     learner = LocalLearner(policy, config())
     for step in range(3):
         learner.update(batch_of(), step, step)
-    saved = checkpoints.save(tmp_path, 1, learner.save(), keep=1)
+    saved = save_checkpoint(tmp_path, 1, learner)
     own = logits(policy.network)
     base = AutoModelForCausalLM.from_pretrained(start)
     assert (own - logits(base)).abs().max() > 0.05
@@ -72,7 +72,7 @@ def test_a_resumed_run_goes_on_to_the_bit(start: Path, tmp_path: Path, teacher: 
     for learner in (through, before):
         learner.update(batch_of(), 0, 0)
     after = LocalLearner(adapted(start), config(teacher))
-    after.load(checkpoints.load(checkpoints.save(tmp_path, 1, before.save(), keep=1)))
+    after.load(save_checkpoint(tmp_path, 1, before))
     for learner in (through, after):
         learner.update(batch_of(1), 1, 1)
     expected = through.policy.weights()

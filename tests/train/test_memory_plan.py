@@ -74,6 +74,24 @@ def test_only_what_is_used_is_kept() -> None:
     assert not any(offloaded.bytes_for[name] for name in ("weights", "optimiser", "gradients"))
 
 
+def test_a_rank_holds_its_shards_and_whole_layers() -> None:
+    """On GPUs one rank is counted, on a CPU all that share its memory; copies of the weights are not split."""
+    alone, four, copies = (
+        plan_memory(LARGE, config("rlvr", ranks=ranks, replicas=replicas), GPU, FREE).bytes_for
+        for ranks, replicas in ((1, 1), (4, 1), (4, 2))
+    )
+    for name in ("weights", "gradients", "optimiser", "start"):
+        assert (four[name], copies[name]) == (alone[name] / 4, alone[name] / 2), name
+    for name in ("gathered layers", "head and logits", "sampler", "activations (estimate)"):
+        assert four[name] == alone[name] > 0, name
+    one, two = (plan_memory(LARGE, config("rlvr", ranks=ranks), CPU_FLOAT32, FREE).bytes_for for ranks in (1, 2))
+    assert two["weights"] == one["weights"]
+    assert two["activations (estimate)"] == 2 * one["activations (estimate)"]
+    assert two["sampler"] == 2 * one["weights"], "what samples, and what the ranks publish into"
+    many = config("rlvr", ranks=4)
+    assert "for the first of 4 ranks; you have" in describe(plan_memory(LARGE, many, GPU, FREE), many, GPU)
+
+
 def test_what_does_not_fit_is_refused_with_what_would(start: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert check_memory(start, config(), CPU_FLOAT32).fits
     monkeypatch.setattr(memory_plan, "free_bytes", lambda _device: FREE)

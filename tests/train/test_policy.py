@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import save_file
 from transformers import AutoModelForCausalLM
 
 from gametape.core.config import OptimConfig, RunConfig, TinyConfig
@@ -27,20 +28,17 @@ def test_weights_from_several_files_are_saved_in_one_without_an_index(tmp_path: 
     (source / "consolidated.safetensors.index.json").write_text("{}")  # as some makers ship beside it
     assert len(set(named.values())) > 1
     policy = load_policy(source)
-    saved = checkpoints.save(
-        tmp_path / "checkpoints", 0, checkpoints.Checkpoint(policy.weights(), {}, files=policy.files), 1
-    )
+    saved = tmp_path / "model"
+    checkpoints.save_model(saved, policy.weights(), policy.files)
     assert not list(saved.rglob("*.index.json"))
-    again = AutoModelForCausalLM.from_pretrained(saved / "model")
+    again = AutoModelForCausalLM.from_pretrained(saved)
     assert all(torch.equal(tensor, again.state_dict()[name]) for name, tensor in whole.state_dict().items())
 
 
 def test_an_optimiser_beside_weights_is_not_taken_for_weights(tmp_path: Path) -> None:
-    place = tmp_path / "old"
-    saved = checkpoints.Checkpoint({"w": torch.ones(2)}, {}, {"w.exp_avg": torch.zeros(2)})
-    checkpoint = checkpoints.save(place, 1, saved, keep=1)
-    (checkpoint / "model" / "model.safetensors").rename(checkpoint / "model.safetensors")
-    assert list(load_weights(checkpoint)) == ["w"]
+    save_file({"w": torch.ones(2)}, tmp_path / "model.safetensors")
+    save_file({"w.exp_avg": torch.zeros(2)}, tmp_path / "optimizer.safetensors")
+    assert list(load_weights(tmp_path)) == ["w"]
 
 
 def test_a_family_that_the_engine_does_not_know_samples_through_transformers(caplog: pytest.LogCaptureFixture) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from gametape.core.config import RunConfig
@@ -107,7 +108,8 @@ def test_a_checkpoint_is_a_model_for_plain_transformers(finished_run: Path) -> N
     ids = AutoTokenizer.from_pretrained(checkpoint / "model")("put blue into file f3", return_tensors="pt").input_ids
     assert torch.isfinite(network(ids).logits).all()
     assert torch.equal(
-        network.model.embed_tokens.weight, checkpoints.load(checkpoint).weights["model.embed_tokens.weight"]
+        network.model.embed_tokens.weight,
+        load_file(checkpoint / "model" / "model.safetensors")["model.embed_tokens.weight"],
     )
 
 
@@ -178,7 +180,7 @@ def test_a_loss_that_is_no_number_stops_it_and_keeps_the_last_good_state(
     assert "the draws are" in answer["stopped_by"]
     saved = checkpoints.latest(root / "checkpoints")
     assert saved is not None
-    assert all(torch.isfinite(tensor).all() for tensor in checkpoints.load(saved).weights.values())
+    assert all(torch.isfinite(tensor).all() for tensor in load_file(saved / "model" / "model.safetensors").values())
     assert curve(root)[-1]["kind"] == "halt"
 
 
@@ -224,7 +226,7 @@ def test_a_checkpoint_is_a_model_for_transformers_and_for_the_engine(finished_ru
     assert {path.suffix for path in weights.iterdir()} <= {".json", ".jinja", ".txt", ".model", ".safetensors"}
     assert [path.name for path in weights.glob("*.safetensors")] == ["model.safetensors"]
     plain = AutoModelForCausalLM.from_pretrained(weights, dtype=torch.float32).eval()
-    saved = checkpoints.load(weights.parent).weights
+    saved = load_file(weights / "model.safetensors")
     assert all(torch.equal(plain.state_dict()[name], tensor) for name, tensor in saved.items())
     ids = list(range(3, 40))
     with torch.no_grad():
@@ -327,7 +329,7 @@ def test_a_second_process_samples_while_the_first_learns(finished_run: Path, tmp
     assert sum(ages.values()) + answer["dropped"] == answer["episodes"]
     saved = checkpoints.latest(root / "checkpoints")
     assert saved is not None
-    progress = checkpoints.load(saved).state["progress"]
+    progress = checkpoints.load_state(saved)["progress"]
     assert progress["ordered"] or progress["waiting"]
     extend_run(root, 128)
     assert run_training(root)["episodes"] >= 128

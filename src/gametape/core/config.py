@@ -362,6 +362,11 @@ class RunConfig(ConfigSection):
     dtype: DtypeName = "auto"
     """What layers compute and sample in; the weights that are learned, and sums, are float32. auto: bfloat16 on a GPU,
     float32 on a CPU."""
+    ranks: AtLeastOne = 1
+    """Processes that learn together, each with its shards of the weights, and with a GPU of its own where there are
+    some. Changes nothing but rounding."""
+    replicas: AtLeastOne = 1
+    """Copies of the weights that the ranks keep, each over an equal share of them (HSDP); 1 shards over all ranks."""
     track: list[TrackerName] = Field(default_factory=list)
     """Where the figures of metrics.jsonl go besides: tensorboard, trackio or wandb, each of which must be installed."""
     algorithm: dict[str, JsonValue] = Field(default_factory=dict)
@@ -385,6 +390,12 @@ class RunConfig(ConfigSection):
     @classmethod
     def _rename_old_keys(cls, document: Any) -> Any:
         return with_defaults_by_model(with_current_keys(document)) if isinstance(document, Mapping) else document
+
+    @model_validator(mode="after")
+    def _replicas_divide_ranks(self) -> Self:
+        if self.ranks % self.replicas:
+            raise ValueError(f"replicas: a number that divides ranks, which is {self.ranks}, not {self.replicas}")
+        return self
 
     @model_validator(mode="after")
     def _clock_free_if_reproducible(self) -> Self:

@@ -2,10 +2,11 @@
 learner and an annotator must do, wherever they run.
 
 Whatever may wait is asynchronous, and nothing assumes that two sides share memory: on a cluster the same objects become
-actors. What core cannot name (tensors, batches, rollout groups) is a type variable.
+actors. What core cannot name (tensors, batches, rollout groups, directories) is a type variable.
 """
 
 from collections.abc import Sequence
+from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from typing import Protocol, Self, TypeVar
 
@@ -24,8 +25,8 @@ WeightsT_co = TypeVar("WeightsT_co", covariant=True)
 GroupT_co = TypeVar("GroupT_co", covariant=True)
 MetricsT_co = TypeVar("MetricsT_co", covariant=True)
 LogprobsT_co = TypeVar("LogprobsT_co", covariant=True)
+DirectoryT_contra = TypeVar("DirectoryT_contra", contravariant=True)
 GroupT = TypeVar("GroupT")
-StateT = TypeVar("StateT")
 
 
 class ShellResult(Protocol):
@@ -191,7 +192,7 @@ class RolloutSource(Protocol[RequestT_contra, GroupT_co, WeightsT_contra]):
     async def close(self) -> None: ...
 
 
-class Learner(Protocol[BatchT_contra, SampleT_contra, MetricsT_co, LogprobsT_co, WeightsT_co, StateT]):
+class Learner(Protocol[BatchT_contra, SampleT_contra, MetricsT_co, LogprobsT_co, WeightsT_co, DirectoryT_contra]):
     """Turns batches into new weights."""
 
     @property
@@ -216,11 +217,21 @@ class Learner(Protocol[BatchT_contra, SampleT_contra, MetricsT_co, LogprobsT_co,
         """The current weights, for `RolloutSource.publish`."""
         ...
 
-    def save(self) -> StateT:
-        """The state that a learner needs to continue from here."""
+    def save(self, directory: DirectoryT_contra) -> "Future[None]":
+        """Write what it needs to continue from here, and a model that others load, into a directory. It has copied all
+        of that when it returns; the result is there when all is written."""
         ...
 
-    def load(self, state: StateT) -> None: ...
+    def load(self, directory: DirectoryT_contra) -> None:
+        """Continue from what was written there."""
+        ...
+
+    @property
+    def ended(self) -> "Future[None]":
+        """Gets an exception if the learner ends by itself, such as when a process of it was killed."""
+        ...
+
+    def close(self) -> None: ...
 
 
 class Annotator(Protocol[GroupT, EpisodeT_contra]):

@@ -15,6 +15,9 @@ MAX_PROBLEMS = 100
 
 MAX_KEY_LENGTH = 80
 
+NO_SUCH_FIELD = "no such field"
+"""What is expected where a document has a field that its type has not."""
+
 
 class Problem(NamedTuple):
     """One problem: its path (`steps[3].metrics.logprobs[2]`; empty for all of it) and what is expected there."""
@@ -23,6 +26,8 @@ class Problem(NamedTuple):
     expected: str
 
     def __str__(self) -> str:
+        if self.path and self.expected == NO_SUCH_FIELD:
+            return f"{self.path}: there is no such field"
         return f"{self.path}: expected {self.expected}" if self.path else f"expected {self.expected}"
 
 
@@ -84,5 +89,5 @@ def _expected(kind: str, message: str) -> str:
     if kind == "missing":
         return "a value (this field is required)"
     if kind == "extra_forbidden":
-        return "no such field"
+        return NO_SUCH_FIELD
     return message.removeprefix("Input should be ").removeprefix("Value error, ")

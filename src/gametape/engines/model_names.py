@@ -13,6 +13,7 @@ LOCAL,FRONTIER       two of these: the first one where its odds are worth the co
 
 import contextlib
 import importlib.util
+import json
 import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -38,8 +39,12 @@ _TASK_SCRIPTS = ("expert", "clumsy", "cheat", "noisy")
 """Scripts that are written for a task or a world: other verbs have none to write them for."""
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _CHECKPOINT = re.compile(r"\d{8}")
-_CHECKPOINT_FILES = ("state.json", "optimizer.safetensors")
-_MODEL = "model"
+SHARDS = "shards"
+"""The directory of a checkpoint with the learner's tensors; in runs of earlier versions they are files beside it."""
+FILE_SIZES = "files.json"
+"""The sizes of all other files of a checkpoint; runs of earlier versions have none."""
+_EARLIER_FILES = ("state.json", "optimizer.safetensors")
+MODEL = "model"
 _WEIGHTS_FILE = "model.safetensors"
 
 
@@ -174,7 +179,7 @@ def find_weights(directory: Path) -> Path:
 
 def checkpoint_model(checkpoint: Path) -> Path:
     """The directory in a checkpoint that other programs can load. In runs of earlier versions it is the checkpoint."""
-    model = checkpoint / _MODEL
+    model = checkpoint / MODEL
     return model if model.is_dir() else checkpoint
 
 
@@ -187,8 +192,16 @@ def list_checkpoints(directory: Path) -> list[Path]:
 
 
 def _is_complete(checkpoint: Path) -> bool:
-    files = [checkpoint / name for name in _CHECKPOINT_FILES]
-    return all(path.exists() for path in [*files, checkpoint_model(checkpoint) / _WEIGHTS_FILE])
+    """Whether every file is there and none was cut short."""
+    try:
+        sizes: dict[str, int] = json.loads((checkpoint / FILE_SIZES).read_text(encoding="utf-8"))
+        return all((checkpoint / name).stat().st_size == size for name, size in sizes.items())
+    except FileNotFoundError:
+        files = [checkpoint / name for name in _EARLIER_FILES]
+        whole = [*files, checkpoint_model(checkpoint) / _WEIGHTS_FILE]
+        return not (checkpoint / SHARDS).exists() and all(path.exists() for path in whole)
+    except (OSError, ValueError):
+        return False
 
 
 def _from_hub(name: str, egress: EgressPolicy) -> Path:

@@ -1,31 +1,32 @@
 """Checkpoints: the state of a run on disk, written whole or not at all. The last few are kept.
 
-model/                  weights, configuration and tokenizer: what transformers, vLLM and every verb load as it is
-optimizer.safetensors   the optimiser's tensors
-teacher.safetensors     the weights of a slow teacher, where there is one
-adapter/                a low-rank adapter by itself, where one is trained: what peft and vLLM load beside the start
-state.json              all counters, so that a resumed run computes the same numbers
+model/       weights, configuration and tokenizer: what transformers, vLLM and every verb load as it is
+adapter/     a low-rank adapter by itself, where one is trained: what peft and vLLM load beside the start
+shards/      what the learner goes on with, by torch.distributed.checkpoint: a file for each rank, read by any number
+state.json   all counters, so that a resumed run computes the same numbers
+files.json   the sizes of all other files: a checkpoint with a file that has another size is passed over
+
+A checkpoint is written beside training under a hidden name, and renamed when all of it is on disk.
 """
 
 import json
 import os
 import secrets
 import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
 from gametape.core.errors import BadInput, GametapeError
-from gametape.engines.model_names import checkpoint_model, list_checkpoints
+from gametape.engines.model_names import FILE_SIZES, list_checkpoints
 from gametape.record.atomic import sync_directory
+from gametape.train.checkpoint_shards import NotWritten, reason
 
 Tensors = Mapping[str, Tensor]
-_MODEL, _ADAPTER = "model", "adapter"
 
 
 class CheckpointNotSaved(GametapeError):
@@ -34,51 +35,61 @@ class CheckpointNotSaved(GametapeError):
     exit_code = 3
 
 
-@dataclass(frozen=True)
-class Checkpoint:
-    """Everything that a run needs to continue. `files` make the weights a model that other programs can load."""
+class CheckpointWriter:
+    """Writes the checkpoints of a run, one at a time, beside whatever the run does next."""
 
-    weights: Tensors
-    state: dict[str, Any]
-    optimizer: Tensors = field(default_factory=dict)
-    teacher: Tensors = field(default_factory=dict)
-    """The weights of a slow teacher, where there is one."""
-    files: Mapping[str, bytes] = field(default_factory=dict)
-    adapter: Tensors = field(default_factory=dict)
-    """The tensors of a low-rank adapter, where one is trained; `weights` have it in them."""
-    adapter_config: str = ""
+    def __init__(self, directory: Path, keep: int) -> None:
+        self._directory, self._keep = directory, keep
+        self._thread = ThreadPoolExecutor(1, "checkpoints")
+        self._pending: Future[Path] | None = None
 
+    def begin(self, step: int, state: Mapping[str, Any], save: Callable[[Path], "Future[None]"]) -> None:
+        """Finish the one before, and begin another: `save` copies what the learner has, and writes it into a directory.
+        From then on nothing of the state is looked at again."""
+        self.finish()
+        text, unfinished = json.dumps(state), _hidden(self._directory, step)
+        try:
+            unfinished.mkdir(parents=True)
+            written = save(unfinished)
+        except (OSError, NotWritten) as error:
+            raise self._not_saved(step, unfinished, error) from error
+        except BaseException:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            raise
+        self._pending = self._thread.submit(self._commit, step, unfinished, text, written)
 
-def save(directory: Path, step: int, checkpoint: Checkpoint, keep: int) -> Path:
-    """Write it under a temporary name, rename it in one step, and delete the oldest beyond `keep`."""
-    target, unfinished = directory / f"{step:08}", _hidden(directory, step)
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        unfinished.mkdir()
-        _write(unfinished, checkpoint)
-        if target.exists():
-            _remove(target)
-        unfinished.rename(target)
-        sync_directory(directory)
-    except (OSError, SafetensorError) as error:
+    def finish(self) -> Path | None:
+        """Wait until the last one is on disk, and return where it is. Raises what kept it from being written."""
+        pending, self._pending = self._pending, None
+        return pending.result() if pending else None
+
+    def _commit(self, step: int, unfinished: Path, state: str, written: "Future[None]") -> Path:
+        """Rename it in one step, and delete the oldest beyond those that are kept."""
+        target = self._directory / f"{step:08}"
+        try:
+            written.result()
+            (unfinished / "state.json").write_text(state, encoding="utf-8")
+            sizes = {str(path.relative_to(unfinished)): path.stat().st_size for path in _files(unfinished)}
+            (unfinished / FILE_SIZES).write_text(json.dumps(sizes), encoding="utf-8")
+            _sync(unfinished)
+            if target.exists():
+                _remove(target)
+            unfinished.rename(target)
+            sync_directory(self._directory)
+        except (OSError, NotWritten) as error:
+            raise self._not_saved(step, unfinished, error) from error
+        except BaseException:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            raise
+        for old in list_checkpoints(self._directory)[: -self._keep]:
+            _remove(old)
+        return target
+
+    def _not_saved(self, step: int, unfinished: Path, error: Exception) -> CheckpointNotSaved:
         shutil.rmtree(unfinished, ignore_errors=True)
-        previous = latest(directory)
+        previous = latest(self._directory)
         remaining = f"{previous} is intact" if previous else "there is none before it"
-        raise CheckpointNotSaved(f"checkpoint {step} could not be written: {_why(error)}; {remaining}") from error
-    for old in list_checkpoints(directory)[:-keep]:
-        _remove(old)
-    return target
-
-
-def _hidden(directory: Path, step: int) -> Path:
-    """A temporary name that is never mistaken for a checkpoint's."""
-    return directory / f".{step:08}.{secrets.token_hex(4)}"
-
-
-def _remove(directory: Path) -> None:
-    """Rename it in one step, then delete it: a kill leaves no half checkpoint."""
-    aside = directory.rename(_hidden(directory.parent, int(directory.name)))
-    shutil.rmtree(aside, ignore_errors=True)
+        return CheckpointNotSaved(f"checkpoint {step} could not be written: {reason(error)}; {remaining}")
 
 
 def load_state(directory: Path) -> dict[str, Any]:
@@ -86,23 +97,8 @@ def load_state(directory: Path) -> dict[str, Any]:
     try:
         state: dict[str, Any] = json.loads((directory / "state.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise BadInput(f"{directory}: not a checkpoint that can be read: {_why(error)}") from error
+        raise BadInput(f"{directory}: not a checkpoint that can be read: {reason(error)}") from error
     return state
-
-
-def load(directory: Path) -> Checkpoint:
-    """Also one of an earlier version, whose weights lie beside its state."""
-    teacher, adapter = directory / "teacher.safetensors", directory / _ADAPTER / "adapter_model.safetensors"
-    try:
-        return Checkpoint(
-            weights=load_file(checkpoint_model(directory) / "model.safetensors"),
-            state=load_state(directory),
-            optimizer=load_file(directory / "optimizer.safetensors"),
-            teacher=load_file(teacher) if teacher.exists() else {},
-            adapter=load_file(adapter) if adapter.exists() else {},
-        )
-    except (OSError, SafetensorError, ValueError) as error:
-        raise BadInput(f"{directory}: not a checkpoint that can be read: {_why(error)}") from error
 
 
 def latest(directory: Path) -> Path | None:
@@ -118,44 +114,46 @@ def clear_unfinished(directory: Path) -> None:
 
 def save_model(directory: Path, weights: Tensors, files: Mapping[str, bytes]) -> None:
     """A new directory that `transformers` and other programs load: the weights, and the files that describe them."""
+    _save_tensors(directory, "model.safetensors", weights, files)
+
+
+def save_adapter(directory: Path, tensors: Tensors, config: str) -> None:
+    """A new directory that `peft` and other programs load."""
+    _save_tensors(directory, "adapter_model.safetensors", tensors, {"adapter_config.json": config.encode()})
+
+
+def _save_tensors(directory: Path, name: str, tensors: Tensors, files: Mapping[str, bytes]) -> None:
     directory.mkdir()
-    for name, content in files.items():
-        (directory / name).write_bytes(content)
-    _save_tensors(directory / "model.safetensors", weights)
-    _sync(directory)
-
-
-def _write(directory: Path, checkpoint: Checkpoint) -> None:
-    save_model(directory / _MODEL, checkpoint.weights, checkpoint.files)
-    (directory / "state.json").write_text(json.dumps(checkpoint.state), encoding="utf-8")
-    _save_tensors(directory / "optimizer.safetensors", checkpoint.optimizer)
-    if checkpoint.adapter:
-        adapter = directory / _ADAPTER
-        adapter.mkdir()
-        (adapter / "adapter_config.json").write_text(checkpoint.adapter_config, encoding="utf-8")
-        _save_tensors(adapter / "adapter_model.safetensors", checkpoint.adapter)
-        _sync(adapter)
-    if checkpoint.teacher:
-        _save_tensors(directory / "teacher.safetensors", checkpoint.teacher)
-    _sync(directory)
-
-
-def _save_tensors(path: Path, tensors: Tensors) -> None:
+    for other, content in files.items():
+        (directory / other).write_bytes(content)
     copies = {key: tensor.detach().contiguous().clone() for key, tensor in tensors.items()}
-    save_file(copies, path, metadata={"format": "pt"})
+    save_file(copies, directory / name, metadata={"format": "pt"})
+    _sync(directory)
+
+
+def _hidden(directory: Path, step: int) -> Path:
+    """A temporary name that is never mistaken for a checkpoint's."""
+    return directory / f".{step:08}.{secrets.token_hex(4)}"
+
+
+def _remove(directory: Path) -> None:
+    """Rename it in one step, then delete it: a kill leaves no half checkpoint."""
+    aside = directory.rename(_hidden(directory.parent, int(directory.name)))
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _files(directory: Path) -> list[Path]:
+    return [path for path in directory.rglob("*") if path.is_file()]
 
 
 def _sync(directory: Path) -> None:
     """All of it is on disk."""
-    for path in directory.iterdir():
+    for path in _files(directory):
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             os.fsync(fd)
         finally:
             os.close(fd)
+    for inner in (path for path in directory.rglob("*") if path.is_dir()):
+        sync_directory(inner)
     sync_directory(directory)
-
-
-def _why(error: Exception) -> str:
-    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return " ".join(text.split())

@@ -23,6 +23,8 @@ RESUMABLE_SETTINGS = (
     "watch.stop",
     "device",
     "dtype",
+    "ranks",
+    "replicas",
 )
 
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from gametape.core.config import RunConfig
 from gametape.core.config_document import OLD_KEYS, current_key, with_current_keys
 from gametape.core.errors import BadInput
-from gametape.core.validation import Problem, problems_from
+from gametape.core.validation import NO_SUCH_FIELD, Problem, problems_from
 
 _TABLE = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?$")
 _KEY = re.compile(r"\s*([A-Za-z0-9_.\-\" ]+?)\s*=")
@@ -111,7 +111,7 @@ def _line(text: str, key_path: str) -> int | None:
 
 def _described(problem: Problem) -> str:
     """The problem; for a setting that does not exist, the nearest name and those there are."""
-    if problem.expected != "no such field":
+    if problem.expected != NO_SUCH_FIELD:
         return str(problem)
     model: type[BaseModel] = RunConfig
     tables: list[str] = []

@@ -170,7 +170,7 @@ it."""
 _MIN_SUCCESSES = 8
 """Fewer are flukes of a policy that has nothing to forget yet."""
 
-LogprobScorer = Callable[[Sequence[TrainSample]], list[Tensor]]
+LogprobScorer = Callable[[Sequence[TrainSample]], Sequence[Tensor]]
 """Gives the log-probabilities of each sample's chosen tokens under the current weights."""
 
 
@@ -183,7 +183,7 @@ class ForgettingProbe:
         self._score, self._size = score, size
         self._best = 0.0
         self._kept: list[TrainSample] = []
-        self._then: list[Tensor] = []
+        self._then: Sequence[Tensor] = []
 
     def keep_successes(self, successes: Sequence[Sequence[TokenSegment]], rate: float) -> None:
         """Of an evaluation, if it was better than all before. Those whose context was rewritten are left out."""

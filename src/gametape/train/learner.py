@@ -4,6 +4,8 @@ rollout are never held at once."""
 import ctypes
 import math
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import TypeAlias
 
 import torch
@@ -13,10 +15,20 @@ from gametape.core.config import RunConfig
 from gametape.core.errors import GametapeError
 from gametape.core.protocols import Learner
 from gametape.core.seeds import seed_for
+from gametape.engines.model_names import MODEL, SHARDS
+from gametape.train import checkpoints
 from gametape.train.algorithms import make_algorithm
 from gametape.train.algorithms.base import Algorithm
 from gametape.train.batch import TrainBatch, TrainSample
-from gametape.train.checkpoints import Checkpoint
+from gametape.train.checkpoint_shards import (
+    OPTIMIZER,
+    TEACHER,
+    WEIGHTS,
+    begin_writing,
+    finish_writing,
+    read_into,
+    saved_shapes,
+)
 from gametape.train.memory_plan import RECOMPUTE_FROM
 from gametape.train.optim import clip_grad_norm, make_optimizer, schedule_factor, warmup_factor
 from gametape.train.policy import TrainablePolicy
@@ -25,7 +37,7 @@ from gametape.train.ranks import Ranks
 from gametape.train.reference_policy import make_reference
 from gametape.train.references import SampleLogprobs
 from gametape.train.rollouts import Weights
-from gametape.train.shards import shard_module
+from gametape.train.shards import shard_module, whole
 from gametape.train.step_gradient import Scorer, StepGradient
 from gametape.train.update_metrics import UpdateMetrics, UpdateTotals
 
@@ -87,6 +99,8 @@ class LocalLearner:
             torch.set_num_threads(1)
         self._score = Scorer(module, self._ranks, optim.micro_batch_tokens)
         self._gradient = StepGradient(module, start, self.algorithm, config, self._ranks)
+        self._thread = ThreadPoolExecutor(1, "checkpoint")
+        self.ended: Future[None] = Future()
 
     @property
     def parameters(self) -> int:
@@ -132,26 +146,45 @@ class LocalLearner:
         self.policy.copy_to_sampler(weights)
         return weights
 
-    def save(self) -> Checkpoint:
-        """Without the state of the run, which is the loop's."""
-        adapters = self.policy.adapters
-        return Checkpoint(
-            self.policy.weights(),
-            {},
-            self.optimizer.tensors(),
-            self.algorithm.tensors(),
-            self.policy.files,
-            adapters.tensors() if adapters else {},
-            adapters.peft_config() if adapters else "",
+    def save(self, directory: Path) -> "Future[None]":
+        """Returns when all is copied; the result is there when all is written. Every rank writes its shards, and the
+        first one a model that other programs load."""
+        first, adapters = self._ranks.rank == 0, self.policy.adapters
+        shards = begin_writing(directory / SHARDS, self._tensors(), self._ranks)
+        weights = {name: tensor.to("cpu", copy=True) for name, tensor in self.policy.each_weight() if first}
+        adapter = (
+            {name: whole(tensor).to("cpu", copy=True) for name, tensor in adapters.tensors().items()}
+            if adapters
+            else {}
         )
 
-    def load(self, state: Checkpoint) -> None:
-        if self.policy.adapters:
-            self.policy.adapters.load(state.adapter)
-        else:
-            self.policy.load_weights(state.weights)
-        self.optimizer.load(state.optimizer)
-        self.algorithm.load_tensors(state.teacher)
+        def write() -> None:
+            shards.result()
+            if first:
+                checkpoints.save_model(directory / MODEL, weights, self.policy.files)
+            if first and adapters:
+                checkpoints.save_adapter(directory / "adapter", adapter, adapters.peft_config())
+
+        return self._thread.submit(finish_writing, write)
+
+    def load(self, directory: Path) -> None:
+        """Also what another number of ranks has written."""
+        shapes = saved_shapes(directory)
+        states = {name.removeprefix(OPTIMIZER): shape for name, shape in shapes.items() if name.startswith(OPTIMIZER)}
+        self.optimizer.room_for(states)
+        tensors = self._tensors()
+        read_into(directory, tensors, self._ranks)
+        own = {name.removeprefix(TEACHER): one for name, one in tensors.items() if name.startswith(TEACHER)}
+        self.algorithm.load_tensors(own)
+
+    def close(self) -> None:
+        self._thread.shutdown()
+
+    def _tensors(self) -> dict[str, Tensor]:
+        """All that changes by learning, sharded as it is."""
+        learned = {name: one.detach() for name, one in self.policy.network.named_parameters() if one.requires_grad}
+        parts = {WEIGHTS: learned, OPTIMIZER: self.optimizer.tensors(), TEACHER: self.algorithm.tensors()}
+        return {prefix + name: tensor for prefix, part in parts.items() for name, tensor in part.items()}
 
     def _step(self, batch: TrainBatch, step: int, spent: float, totals: UpdateTotals) -> None:
         optim, network = self._config.optim, self.policy.network
@@ -178,5 +211,5 @@ def _narrow_frozen(module: PolicyModule, dtype: torch.dtype | None) -> None:
             parameter.data = parameter.data.to(dtype)
 
 
-PolicyLearner: TypeAlias = Learner[TrainBatch, TrainSample, UpdateMetrics, Tensor, Weights, Checkpoint]
+PolicyLearner: TypeAlias = Learner[TrainBatch, TrainSample, UpdateMetrics, Tensor, Weights, Path]
 """What the loop asks for; `LocalLearner` is one."""

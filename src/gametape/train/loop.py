@@ -4,32 +4,27 @@ come from is the source's."""
 import asyncio
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 from gametape.core.config import RunConfig
 from gametape.core.errors import GametapeError
 from gametape.core.seeds import seed_for
-from gametape.train import checkpoints
 from gametape.train.activity import ActivityClock
 from gametape.train.alarms import AlarmMonitor, BehaviourMonitor, TrainingAlarm
 from gametape.train.algorithms.base import Algorithm
-from gametape.train.checkpoints import Checkpoint
+from gametape.train.checkpoints import CheckpointWriter
 from gametape.train.config_changes import find_changes, require_resumable
 from gametape.train.held_out_eval import ForgettingProbe, HeldOutEvaluator, HeldOutScore
 from gametape.train.learner import PolicyLearner, TrainingDiverged
 from gametape.train.progress import EvaluationStart, TrainingProgress
 from gametape.train.prompts import Curriculum
-from gametape.train.rollouts import (
-    GroupSource,
-    PromptRequest,
-    RolloutGroup,
-    groups_to_resample,
-)
+from gametape.train.rollouts import GroupSource, PromptRequest, RolloutGroup, groups_to_resample
 from gametape.train.run_directory import (
     MetricsLog,
     RunDirectory,
@@ -78,6 +73,7 @@ class TrainingLoop:
     log: MetricsLog
     behaviour: BehaviourMonitor
     forgetting_probe: ForgettingProbe
+    writer: CheckpointWriter
     clock: ActivityClock
     pause_sampling: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     """Inside, no token is sampled from the tensors that the learner changes."""
@@ -113,10 +109,10 @@ class TrainingLoop:
             self.log.write("halt", self.progress.step, why=str(error))
             if not self.progress.scores:
                 await self._cut_evaluation()
-            await self.save()
+            await self._save_last()
             return f"nan: {error}"
         await self.evaluate_end()
-        await self.save()
+        await self._save_last()
         return why
 
     @property
@@ -193,7 +189,7 @@ class TrainingLoop:
         return await asyncio.get_running_loop().run_in_executor(self._thread, function)
 
     async def publish(self) -> None:
-        await self.source.publish(self.progress.version, self.learner.publish())
+        await self.source.publish(self.progress.version, await self._compute(self.learner.publish))
 
     async def log_update(self, groups: Sequence[RolloutGroup], update: UpdateMetrics) -> None:
         """A line for the update, and one for each alarm that begins with it."""
@@ -297,7 +293,12 @@ class TrainingLoop:
             self.log.write("alarm_over", self.progress.step, name=name)
             self.callbacks.alarm_over(name)
 
+    async def _save_last(self) -> None:
+        await self.save()
+        await self._compute(self.writer.finish)
+
     async def save(self) -> None:
+        """It is written beside what comes next."""
         self._receive(self.source.finished())
         self.progress.seconds, self._began = self._seconds(), time.monotonic()
         state: dict[str, Any] = {
@@ -316,23 +317,20 @@ class TrainingLoop:
         }
         if (coach := self.policy_source.annotator_state()) is not None:
             state["coach"] = coach
-        checkpoint = replace(self.learner.save(), state=state)
-        step, keep = self.progress.step, self.config.checkpoint.keep
-        await self._compute(partial(checkpoints.save, self.directory.checkpoints, step, checkpoint, keep))
+        await self._compute(partial(self.writer.begin, self.progress.step, state, self.learner.save))
 
-    def restore(self, checkpoint: Checkpoint) -> None:
+    def restore(self, checkpoint: Path, state: Mapping[str, Any]) -> None:
         """Take over a checkpoint's weights and states."""
-        before = RunConfig.model_validate(checkpoint.state["config"])
-        require_resumable(find_changes(before, self.config), "config.toml")
+        require_resumable(find_changes(RunConfig.model_validate(state["config"]), self.config), "config.toml")
         self.learner.load(checkpoint)
-        self.progress = TrainingProgress.from_dict(checkpoint.state["progress"])
-        self.curriculum.restore(checkpoint.state["curriculum"])
-        self.algorithm.restore(checkpoint.state)
-        self.policy_source.restore_annotator(checkpoint.state["coach"])
-        if "evaluation" in checkpoint.state:
-            self.evaluator.restore(checkpoint.state["evaluation"])
-        self.forgetting_probe.restore(checkpoint.state["rehearsal"])
-        self.alarms.restore(checkpoint.state["alarms"])
+        self.progress = TrainingProgress.from_dict(state["progress"])
+        self.curriculum.restore(state["curriculum"])
+        self.algorithm.restore(state)
+        self.policy_source.restore_annotator(state["coach"])
+        if "evaluation" in state:
+            self.evaluator.restore(state["evaluation"])
+        self.forgetting_probe.restore(state["rehearsal"])
+        self.alarms.restore(state["alarms"])
 
     def reorder_pending(self) -> None:
         """Order again what was under way when the checkpoint was written."""

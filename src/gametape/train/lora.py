@@ -64,22 +64,20 @@ class Adapters:
                 layer.slow_A.weight.lerp_(layer.lora_A.weight, share)
                 layer.slow_B.weight.lerp_(layer.lora_B.weight, share)
 
-    def merged(self) -> dict[str, Tensor]:
-        """The network's own weights by their own names, with the adapters added to them."""
+    def merged(self) -> Iterator[tuple[str, Tensor]]:
+        """The network's own weights by their own names, with the adapters added to them; one after the other."""
         layers = self._layers()
-        weights: dict[str, Tensor] = {}
         for name, tensor in self.network.state_dict().items():
             owner, _, rest = name.rpartition(".base.")
             if owner in layers:
-                weights[f"{owner}.{rest}"] = whole(tensor) + (layers[owner].delta() if rest == "weight" else 0)
+                yield f"{owner}.{rest}", whole(tensor) + (layers[owner].delta() if rest == "weight" else 0)
             elif not any(f".{part}_{side}." in name for part in ("lora", "slow") for side in "AB"):
-                weights[name] = whole(tensor)
-        return weights
+                yield name, whole(tensor)
 
     def tensors(self, which: Literal["lora", "slow"] = "lora") -> dict[str, Tensor]:
-        """By the names that peft gives them."""
+        """By the names that peft gives them, sharded as they are."""
         return {
-            f"{_PREFIX}{name}.lora_{side}.weight": whole(getattr(layer, f"{which}_{side}").weight.detach())
+            f"{_PREFIX}{name}.lora_{side}.weight": getattr(layer, f"{which}_{side}").weight.detach()
             for name, layer in self._layers().items()
             for side in "AB"
         }

@@ -93,8 +93,13 @@ class MemoryPlan:
 
 
 def plan_memory(shape: Shape, config: RunConfig, placement: Placement, free: int) -> MemoryPlan:
-    """For one device that holds the whole run."""
+    """For the device that holds most: the only one, or that of the first rank, which samples too. Ranks on a CPU share
+    its memory, so that all of them are counted. What is sharded is what the optimiser sees and the copies; the layers
+    that are computed, the head and the activations are whole on every rank."""
     total, narrow = shape.parameters, placement.torch_dtype.itemsize
+    many = config.ranks > 1
+    here = config.ranks if placement.device == "cpu" else 1
+    shards = config.ranks // config.replicas
     rank = config.lora.rank
     learned = shape.adapted * rank if rank else total
     apart = bool(rank) or placement != CPU_FLOAT32
@@ -108,18 +113,24 @@ def plan_memory(shape: Shape, config: RunConfig, placement: Placement, free: int
         "start": 0 if rank or not keeps_start else total * narrow,
         "teacher": 0 if not ttf or config.ttf.teacher == "current" else (learned if rank else total) * 4,
     }
+    sharded = {
+        "weights": learned * 4 * on_device + (total * narrow if rank else 0),
+        "gradients": learned * 4 * on_device,
+        "optimiser": learned * states * on_device,
+        **copies,
+    }
+    whole = {
+        "gathered layers": 2 * total // shape.layers * narrow if apart or many else 0,
+        "head and logits": (0 if rank else shape.head * 8) + 12 * LOGITS_AT_A_TIME[placement.device],
+        "activations (estimate)": rows * shape.width * narrow * (shape.layers * kept + _KEPT_PER_LAYER),
+    }
     return MemoryPlan(
         shape,
         {
-            "weights": learned * 4 * on_device + (total * narrow if rank else 0),
-            "gathered layers": 2 * total // shape.layers * narrow if apart else 0,
-            "gradients": learned * 4 * on_device,
-            "optimiser": learned * states * on_device,
-            "head and logits": (0 if rank else shape.head * 8) + 12 * LOGITS_AT_A_TIME[placement.device],
-            **copies,
-            "sampler": total * narrow if apart else 0,
+            **{name: -(-size // shards) * here for name, size in sharded.items()},
+            **{name: size * here for name, size in whole.items()},
+            "sampler": total * (narrow if apart or many else 0) + (total * narrow if many and here > 1 else 0),
             "keys and values": _FEWEST_KV_TOKENS * shape.kv_width * narrow,
-            "activations (estimate)": rows * shape.width * narrow * (shape.layers * kept + _KEPT_PER_LAYER),
         },
         free,
     )
@@ -139,7 +150,10 @@ def describe(plan: MemoryPlan, config: RunConfig, placement: Placement) -> str:
     other = config.model_copy(update={"lora": config.lora.model_copy(update={"rank": 0 if config.lora.rank else 32})})
     ways = [(config, plan), (other, plan_memory(plan.shape, other, placement, plan.free))]
     said = [f"{'LoRA' if each.lora.rank else 'full'}: {_gigabytes(one.total)}" for each, one in ways]
-    return f"{plan.shape.parameters / 1e9:.2g}B parameters, {'; '.join(said)}; you have {_gigabytes(plan.free)}"
+    which = "all" if placement.device == "cpu" else "the first"
+    ranks = f" for {which} of {config.ranks} ranks" if config.ranks > 1 else ""
+    have = _gigabytes(plan.free)
+    return f"{plan.shape.parameters / 1e9:.2g}B parameters, {'; '.join(said)}{ranks}; you have {have}"
 
 
 def free_bytes(device: str) -> int:

@@ -1,8 +1,7 @@
 """Optimisers: AdamW for a whole network, or Muon for the matrices between its layers and AdamW for the rest; with the
 bound on gradients and the schedules of the learning rate.
 
-The state of an optimiser is tensors named after the network's parameters, so that it is saved beside the weights
-without pickle.
+The state of an optimiser is tensors named after the network's parameters, so that it is saved beside the weights.
 """
 
 import math
@@ -105,33 +104,36 @@ class Optimizer:
             part.zero_grad(set_to_none=True)
 
     def tensors(self) -> dict[str, Tensor]:
-        """The state, whole; later steps may go on to change it."""
+        """The state by name, sharded as the parameters are; later steps go on to change it."""
         return {
-            f"{self._names[param]}.{key}": whole(tensor)
+            f"{self._names[param]}.{key}": tensor
             for part, param in self._params()
             for key, tensor in part.state.get(param, {}).items()
         }
 
-    def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """Go on from a state that `tensors` gave: the next steps are the same to the bit."""
-        states: dict[str, dict[str, Tensor]] = {}
-        for name, tensor in tensors.items():
+    def room_for(self, shapes: Mapping[str, torch.Size]) -> dict[str, Tensor]:
+        """A new state with tensors of these names. Filled in with what `tensors` gave, the next steps are the same to
+        the bit."""
+        states: dict[str, dict[str, torch.Size]] = {}
+        for name, shape in shapes.items():
             param_name, _, key = name.rpartition(".")
-            states.setdefault(param_name, {})[key] = tensor
+            states.setdefault(param_name, {})[key] = shape
         strangers = states.keys() - self._names.values()
         if strangers:
             raise BadInput(f"the optimiser's state is for another network: it has no {min(strangers)}")
         for part, param in self._params():
             state = states.get(self._names[param], {})
-            for key, tensor in state.items():
-                if tensor.dim() and tensor.shape != param.shape:
-                    shapes = f"{list(tensor.shape)}, not {list(param.shape)}"
-                    raise BadInput(f"the optimiser's {self._names[param]}.{key} is {shapes}")
-            # Counts of steps have no dimension and stay on the host, where torch keeps them.
+            for key, shape in state.items():
+                if shape and shape != param.shape:
+                    wanted = f"{list(shape)}, not {list(param.shape)}"
+                    raise BadInput(f"the optimiser's {self._names[param]}.{key} is {wanted}")
+            # Counts of steps have no dimension; they are on the host, unless the optimiser's kernels count themselves.
+            place = param.device if part.defaults.get("fused") else "cpu"
             part.state[param] = {
-                key: as_sharded(tensor.clone(), param) if tensor.dim() else tensor.clone()
-                for key, tensor in state.items()
+                key: torch.zeros_like(param, requires_grad=False) if shape else torch.zeros((), device=place)
+                for key, shape in state.items()
             }
+        return self.tensors()
 
     def _params(self) -> Iterator[tuple[torch.optim.Optimizer, Tensor]]:
         for part in self._parts:

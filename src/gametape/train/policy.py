@@ -1,6 +1,6 @@
 """The policy that learns: a network, its chat format, and the files that make its weights a model."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -64,9 +64,13 @@ class TrainablePolicy:
 
     def weights(self) -> dict[str, Tensor]:
         """By name, as they are now and whole, each once: of tied tensors the one that `transformers` expects."""
+        return dict(self.each_weight())
+
+    def each_weight(self) -> Iterator[tuple[str, Tensor]]:
+        """The same, one after the other: of a sharded policy only one is whole at a time. Every rank asks for all."""
         tied = set(getattr(self.network, "_tied_weights_keys", None) or ()) if self._ties else set()
-        state = self.adapters.merged() if self.adapters else self.network.state_dict()
-        return {name: whole(tensor) for name, tensor in state.items() if name not in tied}
+        named = self.adapters.merged() if self.adapters else self.network.state_dict().items()
+        return ((name, whole(tensor)) for name, tensor in named if name not in tied)
 
     def adapt(self, config: LoraConfig, seed: int) -> None:
         """Learn low-rank adapters from now on, and none of its weights, if the configuration says so."""

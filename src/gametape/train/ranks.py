@@ -31,9 +31,15 @@ class Part:
 class Ranks:
     """Without a mesh it is one process by itself; the process group is the one that the mesh was made in."""
 
-    def __init__(self, mesh: DeviceMesh | None = None, compute_dtype: torch.dtype | None = None) -> None:
-        """Layers compute in `compute_dtype`; None: as their parameters are."""
-        self.mesh, self.compute_dtype = mesh, compute_dtype
+    def __init__(
+        self,
+        mesh: DeviceMesh | None = None,
+        compute_dtype: torch.dtype | None = None,
+        background: dist.ProcessGroup | None = None,
+    ) -> None:
+        """Layers compute in `compute_dtype`; None: as their parameters are. `background` is for what all ranks do
+        together beside learning, which must not come between the meetings of that."""
+        self.mesh, self.compute_dtype, self.background = mesh, compute_dtype, background
         self.world = mesh.size() if mesh else 1
         self.rank = dist.get_rank() if mesh else 0
 

@@ -14,7 +14,7 @@ from gametape.train.batch import PackedBatch
 from gametape.train.lora import Adapters, Used
 from gametape.train.packing import PackedTokens
 from gametape.train.policy_module import PolicyModule
-from gametape.train.shards import as_sharded, whole
+from gametape.train.shards import as_sharded
 
 
 class ReferencePolicy(Protocol):
@@ -33,7 +33,7 @@ class ReferencePolicy(Protocol):
         ...
 
     def tensors(self) -> dict[str, Tensor]:
-        """What has to be saved of it, whole."""
+        """What has to be saved of it, sharded as it is."""
         ...
 
     def load(self, tensors: Mapping[str, Tensor]) -> None: ...
@@ -75,7 +75,7 @@ class PolicyCopy:
                 mine.lerp_(other, share)
 
     def tensors(self) -> dict[str, Tensor]:
-        return {name: whole(tensor) for name, tensor in self._module.network.named_parameters()}
+        return {name: tensor.detach() for name, tensor in self._module.network.named_parameters()}
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
         with torch.no_grad():

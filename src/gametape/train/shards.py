@@ -6,7 +6,11 @@ whole step and not by what a rank has of it. Parameters stay in their own precis
 `compute_dtype` is what layers compute in.
 """
 
+import os
+import socket
 import warnings
+from dataclasses import dataclass
+from datetime import timedelta
 
 import torch
 import torch.distributed as dist
@@ -19,6 +23,9 @@ from gametape.core.errors import BadInput
 from gametape.engines.torch.device import CPU_FLOAT32, Placement
 from gametape.train.policy_module import PolicyModule
 from gametape.train.ranks import Ranks
+
+_SECONDS_IN_A_MEETING = 600.0
+"""For which a rank waits for the others before it gives up."""
 
 
 def open_mesh(device_type: str, world: int, replicas: int = 1) -> DeviceMesh:
@@ -36,9 +43,48 @@ def open_ranks(placement: Placement) -> Ranks:
     if placement == CPU_FLOAT32:
         return Ranks()
     if not dist.is_initialized():
-        backend = "nccl" if placement.device == "cuda" else "gloo"
-        dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
+        dist.init_process_group(_backend(placement), store=dist.HashStore(), rank=0, world_size=1)
     return Ranks(open_mesh(placement.device, 1), placement.torch_dtype)
+
+
+@dataclass(frozen=True)
+class RankPlace:
+    """One of the processes that learn together on this machine. They find each other through a file."""
+
+    rank: int
+    world: int
+    replicas: int
+    store: str
+    placement: Placement
+
+
+def join_ranks(place: RankPlace) -> Ranks:
+    """This process as one of several, on a device of its own where these are GPUs. They talk over the loopback."""
+    for variable in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):
+        os.environ[variable] = _loopback()
+    placement, timeout = place.placement, timedelta(seconds=_SECONDS_IN_A_MEETING)
+    if placement.device == "cuda":
+        torch.cuda.set_device(place.rank)
+    dist.init_process_group(
+        _backend(placement),
+        store=dist.FileStore(place.store, place.world),
+        rank=place.rank,
+        world_size=place.world,
+        timeout=timeout,
+    )
+    mesh = open_mesh(placement.device, place.world, place.replicas)
+    background = dist.new_group(backend="gloo", timeout=timeout)
+    return Ranks(mesh, None if placement == CPU_FLOAT32 else placement.torch_dtype, background)
+
+
+def _backend(placement: Placement) -> str:
+    """Checkpoints are written from the machine's memory, whatever the device is."""
+    return "cpu:gloo,cuda:nccl" if placement.device == "cuda" else "gloo"
+
+
+def _loopback() -> str:
+    names = [name for _, name in socket.if_nameindex()]
+    return next((name for name in ("lo", "lo0") if name in names), "lo")
 
 
 def shard_module(
@@ -67,7 +113,9 @@ def whole(tensor: Tensor) -> Tensor:
 
 
 def as_sharded(tensor: Tensor, like: Tensor) -> Tensor:
-    """A whole tensor that every rank has, placed and sharded as another one."""
+    """A whole tensor that every rank has, placed and sharded as another one; one that is sharded stays as it is."""
+    if isinstance(tensor, DTensor):
+        return tensor
     placed = tensor.to(like.device)
     if not isinstance(like, DTensor):
         return placed

@@ -4,13 +4,13 @@ import asyncio
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from gametape.core.config import RunConfig
-from gametape.core.errors import BadInput
+from gametape.core.errors import BadInput, GametapeError
 from gametape.core.seeds import seed_for
 from gametape.engines import smollm2
 from gametape.engines.model_names import find_weights
@@ -22,13 +22,15 @@ from gametape.train.alarms import AlarmMonitor, BehaviourMonitor
 from gametape.train.algorithms import make_algorithm
 from gametape.train.algorithms.base import Algorithm
 from gametape.train.async_source import AsyncSource
+from gametape.train.checkpoints import CheckpointWriter
 from gametape.train.held_out_eval import ForgettingProbe, HeldOutEvaluator
-from gametape.train.learner import LocalLearner
+from gametape.train.learner import LocalLearner, PolicyLearner
 from gametape.train.loop import TrainingCallbacks, TrainingLoop
 from gametape.train.memory_plan import check_memory, describe
 from gametape.train.policy import TrainablePolicy, create_tiny_policy, load_policy
 from gametape.train.progress import TrainingProgress
 from gametape.train.prompts import Curriculum, PromptDataset, open_prompt_dataset
+from gametape.train.ranked_learner import RankedLearner, require_devices
 from gametape.train.run_directory import START_PREFIX, MetricsLog, RunDirectory, read_metrics, truncate_file
 from gametape.train.shards import open_ranks
 from gametape.train.sources import (
@@ -96,6 +98,8 @@ async def train(
         raise BadInput(
             "rl.asynchronous: a dataset or an algorithm given as an object stays in this process; turn it off"
         )
+    if algorithm and config.ranks > 1:
+        raise BadInput("ranks: an algorithm given as an object stays in this process; name it as arm = module:Class")
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS, "rollouts"))
     callbacks = callbacks or RunCallbacks()
     if algorithm is None:
@@ -121,36 +125,62 @@ async def _run_training(
     trackers: Sequence[Tracker],
 ) -> dict[str, Any]:
     placement = choose_placement(config.device, config.dtype)
+    require_devices(config, placement.device)
     plan = check_memory(directory.start, config, placement)
     callbacks.planned(describe(plan, config, placement))
     policy = load_policy(directory.start, placement)
     policy.memory = plan
-    policy.adapt(config.lora, seed_for(config.seed, "adapters"))
     saved = checkpoints.latest(directory.checkpoints)
-    checkpoint = checkpoints.load(saved) if saved else None
-    if (
-        checkpoint is None
-        and directory.metrics.exists()
-        and any(line["step"] for line in read_metrics(directory.metrics))
-    ):
+    state = checkpoints.load_state(saved) if saved else None
+    if state is None and directory.metrics.exists() and any(line["step"] for line in read_metrics(directory.metrics)):
         raise BadInput(f"{directory.root}: the run has got somewhere, but its checkpoints are gone; begin another")
-    sizes = checkpoint.state["sizes"] if checkpoint else {"metrics": 0, "targets": 0, "behaviour": 0}
+    sizes = state["sizes"] if state else {"metrics": 0, "targets": 0, "behaviour": 0}
     truncate_file(directory.targets, sizes["targets"])
     log = MetricsLog(directory.metrics, sizes["metrics"], trackers)
     behaviour = BehaviourMonitor(directory.behaviour, sizes["behaviour"])
-    loop = _build_loop(config, directory, home, policy, dataset, algorithm, log, behaviour, callbacks)
+    learner = _open_learner(config, directory, policy, algorithm)
     try:
-        if checkpoint:
-            loop.restore(checkpoint)
-            await loop.publish()
-            loop.reorder_pending()
-            callbacks.resumed(loop.progress)
-        stopped_by = await loop.train()
+        loop = _build_loop(config, directory, home, policy, dataset, algorithm, learner, log, behaviour, callbacks)
+        try:
+            if saved and state:
+                loop.restore(saved, state)
+                await loop.publish()
+                loop.reorder_pending()
+                callbacks.resumed(loop.progress)
+            stopped_by = await _train_while_it_learns(loop)
+        finally:
+            with suppress(GametapeError):
+                loop.writer.finish()  # the one under way when something else ended the run
+            log.close()
+            behaviour.close()
+            await loop.source.close()
     finally:
-        log.close()
-        behaviour.close()
-        await loop.source.close()
+        learner.close()
     return summary(loop, stopped_by)
+
+
+async def _train_while_it_learns(loop: TrainingLoop) -> str:
+    """A learner that ends by itself ends the run at once, whatever the run is waiting for."""
+    training, ended = asyncio.ensure_future(loop.train()), asyncio.wrap_future(loop.learner.ended)
+    try:
+        await asyncio.wait((training, ended), return_when=asyncio.FIRST_COMPLETED)
+        if ended.done():
+            ended.result()
+        return await training
+    finally:
+        training.cancel()
+        ended.cancel()
+        await asyncio.gather(training, ended, return_exceptions=True)
+
+
+def _open_learner(
+    config: RunConfig, directory: RunDirectory, policy: TrainablePolicy, algorithm: Algorithm
+) -> PolicyLearner:
+    """In this process, or in several of its own; adapters are where learning is."""
+    if config.ranks > 1:
+        return RankedLearner(policy, config, algorithm, directory)
+    policy.adapt(config.lora, seed_for(config.seed, "adapters"))
+    return LocalLearner(policy, config, algorithm, open_ranks(policy.placement))
 
 
 def summary(loop: TrainingLoop, stopped_by: str) -> dict[str, Any]:
@@ -224,12 +254,12 @@ def _build_loop(
     policy: TrainablePolicy,
     dataset: PromptDataset,
     algorithm: Algorithm,
+    learner: PolicyLearner,
     log: MetricsLog,
     behaviour: BehaviourMonitor,
     callbacks: RunCallbacks,
 ) -> TrainingLoop:
     rl, clock = config.rl, ActivityClock()
-    learner = LocalLearner(policy, config, algorithm, open_ranks(policy.placement))
     policy_source, pause = _open_policy_source(config, directory, home, policy, dataset, algorithm, clock)
     own = algorithm.make_source(dataset, policy)
     return TrainingLoop(
@@ -252,6 +282,7 @@ def _build_loop(
         log=log,
         forgetting_probe=ForgettingProbe(learner.score, config.eval.forgetting_probe_size),
         behaviour=behaviour,
+        writer=CheckpointWriter(directory.checkpoints, config.checkpoint.keep),
         clock=clock,
         pause_sampling=pause,
         callbacks=callbacks,

@@ -43,4 +43,5 @@ def run_ranks(module: str, world: int, *arguments: str | Path, ends: int = 0) ->
 def open_ranks(replicas: int = 1) -> Ranks:
     """In a process that `run_ranks` started."""
     dist.init_process_group("gloo")
-    return Ranks(open_mesh("cpu", dist.get_world_size(), replicas))
+    mesh = open_mesh("cpu", dist.get_world_size(), replicas)
+    return Ranks(mesh, background=dist.new_group(backend="gloo"))

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import sys
+from concurrent.futures import Future
 from pathlib import Path
 
 from gametape.train import checkpoints
@@ -24,15 +25,22 @@ def main(family: str, optimizer: str, lora: bool, until: int, directory: Path) -
     learner = LocalLearner(policy, config, ranks=ranks)
     saved = checkpoints.latest(directory / "checkpoints")
     if saved:
-        learner.load(checkpoints.load(saved))
+        learner.load(saved)
     for step in range(int(saved.name) if saved else 0, until):
         update = learner.update(batch_of(step), step, step)
         if ranks.rank == 0:
             with (directory / "curve.jsonl").open("a") as curve:
                 curve.write(json.dumps({"step": step, "loss": update.loss, "gradient": update.gradient}) + "\n")
-    checkpoint = learner.save()
+
+    def save(place: Path | None) -> "Future[None]":
+        return learner.save(ranks.gather(place)[0])
+
     if ranks.rank == 0:
-        checkpoints.save(directory / "checkpoints", until, checkpoint, keep=2)
+        writer = checkpoints.CheckpointWriter(directory / "checkpoints", keep=2)
+        writer.begin(until, {}, save)
+        writer.finish()
+    else:
+        save(None).result()
     ranks.gather(None)
     learner.optimizer.step = lambda _factor: os.kill(os.getpid(), signal.SIGKILL)
     learner.update(batch_of(until), until, until)

@@ -17,7 +17,7 @@ from gametape.agent.limits import RolloutLimits
 from gametape.core.config import ConfigSection, RunConfig
 from gametape.core.errors import BadInput
 from gametape.core.token_segments import TokenSegment
-from gametape.core.validation import problems_from
+from gametape.core.validation import NO_SUCH_FIELD, problems_from
 from gametape.engines.token_conversation import TokenModel
 from gametape.train.batch import PackedBatch, TrainBatch, TrainSample
 from gametape.train.losses import RolloutSums, TokenImportance, normaliser, rl_loss, sft_loss, token_importance
@@ -105,7 +105,7 @@ class Algorithm:
             return self.Settings.model_validate(table)
         except ValidationError as error:
             problem = problems_from(error, table)[0]
-            if problem.expected != "no such field":
+            if problem.expected != NO_SUCH_FIELD:
                 raise BadInput(f"algorithm.{problem}") from None
             known = ", ".join(self.Settings.model_fields)
             there = f"there are: {known}" if known else f"{type(self).__name__} has none"
