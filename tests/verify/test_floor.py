@@ -156,3 +156,12 @@ def test_bodies_fit_their_functions() -> None:
     text = written.files["m.py"].decode()
     assert "def label(text, width):\n    return width\n" in text
     assert "def total(numbers):\n    return None\n" in text
+
+
+def test_one_expression_is_trivial_unless_it_is_the_work() -> None:
+    bodies = {body.words: body.by_function for body in TrivialPrograms(WEAK).bodies}
+    assert bodies["returns first[-1] of its arguments"]["total"] == "return numbers[-1]"
+    assert bodies["returns first + second of its arguments"] == {"label": "return text + width"}
+    singles = "from m import total\n\n\ndef test_{}():\n    assert total([{}]) == {}\n"
+    floor = measure_floor(task(singles.format("a", 5, 5), singles.format("b", 8, 8)), (), 10.0)
+    assert not floor.passes

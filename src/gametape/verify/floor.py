@@ -80,7 +80,7 @@ class _FloorMeasurement:
     def measure(self) -> Floor:
         if not self._tests:
             return NO_FLOOR
-        trials = [trial for trial in self._run_trials() if trial.passing]
+        trials = [trial for trial in self._run_trials() if trial.passing and not self._is_solution(trial)]
         if not trials:
             return NO_FLOOR
         best = self._best(trials)
@@ -95,6 +95,10 @@ class _FloorMeasurement:
                 groups[group] = max(groups.get(group, 0.0), group_progress(own, whole))
         passes = any(trial.passing.issuperset(self._tests) and agrees_enough(fresh[id(trial)]) for trial in best)
         return Floor(won.raw, groups, winner.program.words if won.raw else "", passes)
+
+    def _is_solution(self, trial: _Trial) -> bool:
+        """Whether an expression is all that is asked for."""
+        return trial.program.computes and trial.passing.issuperset(self._tests)
 
     def _with_errors(self, best: Sequence[_Trial], trials: Sequence[_Trial]) -> list[_Trial]:
         """The best programs, with the error that a test waits for where it waits for one. None that would pass all:

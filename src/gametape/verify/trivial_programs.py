@@ -1,4 +1,5 @@
-"""Trivial programs for a task: every missing function answers a constant, hands an argument back, or raises.
+"""Trivial programs for a task: every missing function answers a constant, hands an argument back, raises, or is
+one plain expression of its arguments.
 
 Whatever such a program earns, a task pays for nothing; `floor` measures it.
 """
@@ -8,6 +9,7 @@ import builtins
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from gametape.record.loaded_task import LoadedTask
 from gametape.syntax.definitions import last_name
@@ -23,6 +25,18 @@ CONSTANTS = ("None", "True", "False", "0", "1", "-1", "''", "b''", "[]", "{}", "
 """The plain value of each type that a function is likely to answer."""
 ERRORS = ("ValueError", "TypeError", "KeyError")
 """Errors that tests ask for most; `raises` in the task's tests adds others."""
+EXPRESSIONS = (
+    "str({0})",
+    "len({0})",
+    "list({0})",
+    "tuple({0})",
+    "{0}[0]",
+    "{0}[-1]",
+    "({0}, {1})",
+)
+"""What one expression makes of the first arguments, such as few functions have to compute."""
+_FIELDS = ("first", "last")
+_COMPUTED = (" of its arguments", " field of its object")
 _MOST_POSITIONS = 3
 _MOST_NAMED_ERRORS = 3
 _MOST_COMMON_ANSWERS = 2
@@ -53,6 +67,8 @@ class TrivialProgram:
     files: Mapping[str, bytes]
     raises: bool = False
     """Whether all it does is to raise one error, in one function or in all."""
+    computes: bool = False
+    """Whether some function is an expression of what it has; where that passes every test, it is the work."""
 
 
 class TrivialPrograms:
@@ -92,7 +108,9 @@ class TrivialPrograms:
             else ", ".join(f"{name} {body.words}" for name, body in bodies.items())
         )
         files = {path: text.encode("utf-8", "surrogateescape") for path, text in texts.items()}
-        return TrivialProgram(words, files, raises=words.startswith("every function raises "))
+        return TrivialProgram(
+            words, files, words.startswith("every function raises "), any(end in words for end in _COMPUTED)
+        )
 
     def raising_once(self) -> Iterator[TrivialProgram]:
         """One function raises an error that the visible tests ask for, and the others do nothing: an error is mostly
@@ -117,6 +135,10 @@ class TrivialPrograms:
         own = {item.qualname: item.node.args.args[0].arg for item in self.missing if _is_method(item)}
         if own:
             yield TrivialBody("returns its object", {name: f"return {first}" for name, first in own.items()})
+            for word, at in zip(_FIELDS, (0, -1), strict=True):
+                fields = {name: f"return [*vars({first}).values()][{at}]" for name, first in own.items()}
+                yield TrivialBody(f"returns the {word} field of its object", fields)
+        yield from self._expressions()
         for error in dict.fromkeys([*ERRORS, *self._errors_in_tests()]):
             yield TrivialBody(f"raises {error}", {item.qualname: self._raise(item, error) for item in self.missing})
         errors = self._errors_in_tests()
@@ -182,20 +204,33 @@ class TrivialPrograms:
         found = named.get(item.name, Counter())
         return Counter({name: count for name, count in found.items() if name.partition(".")[0] in around})
 
+    def _expressions(self) -> Iterator[TrivialBody]:
+        for expression in EXPRESSIONS:
+            needed = 2 if "{1}" in expression else 1
+            written = {
+                item.qualname: f"return {expression.format(*item.parameters)}"
+                for item in self.missing
+                if len(item.parameters) >= needed
+            }
+            if written:
+                yield TrivialBody(f"returns {expression.format('first', 'second')} of its arguments", written)
+
     def _nearest_answers(self) -> dict[str, str]:
         """For each function that the visible tests call with constants, a table of them and its nearest entry."""
-        calls = [*self._expected_calls()]
-        found = {}
-        for item in self.missing:
-            known = [
-                (repr(tuple(bound.values())), call.expected)
-                for call in calls
-                if call.function == item.name and (bound := call.bind(item.parameters))
-            ]
-            if known:
-                asked = ", ".join(item.parameters)
-                found[item.qualname] = _NEAREST.format(known=known[:_MOST_KNOWN_CALLS], asked=asked)
-        return found
+        return {
+            item.qualname: _NEAREST.format(known=known, asked=", ".join(item.parameters))
+            for item in self.missing
+            if (known := self._known_calls(item))
+        }
+
+    def _known_calls(self, item: MissingFunction) -> list[tuple[str, Any]]:
+        """The arguments, as text, and the answers of the visible calls of a function."""
+        known = [
+            (repr(tuple(bound.values())), call.expected)
+            for call in self._expected_calls()
+            if call.function == item.name and (bound := call.bind(item.parameters))
+        ]
+        return known[:_MOST_KNOWN_CALLS]
 
     def _expected_calls(self) -> Iterator[ExpectedCall]:
         """The calls of the visible tests whose answers can be written down."""

@@ -209,7 +209,7 @@ class Verifier:
                 *runs.twins.signals,
                 *_flaky_signal(flaky, task.tests.held_out),
                 *([_UNASKED] if unasked else []),
-                *filter(None, [result_counts.held_out_gap(context.counts), fresh_gap(context.feature, fresh)]),
+                *filter(None, [result_counts.held_out_gap(context.feature), fresh_gap(context.feature, fresh)]),
             ],
             quarantined=quarantined,
             stages=result_counts.stage_results(results, self.loaded_task),

@@ -82,7 +82,7 @@ def test_what_an_object_holds_may_be_what_it_was_given() -> None:
     made = ProgramStep(words.CALL, (1, (5, 7), {}), "vectors:Vector", ())
     asked = ProgramStep(words.GET, (2, "x"), "vectors:Vector.x", ())
     assert is_guessable(asked, (words.RETURN, 0, 5, (), None), set(), [made])
-    assert not is_guessable(asked, (words.RETURN, 0, 12, (), None), set(), [made])
+    assert not is_guessable(asked, (words.RETURN, 0, 35, (), None), set(), [made])
 
 
 def returned(value: Any, printed: Any = None) -> PlayedProgram:
@@ -144,3 +144,29 @@ def test_what_is_printed_and_what_becomes_of_an_argument_cannot_be_guessed() -> 
     printed = (words.RETURN, 0, None, (), ("total: 4\n", ""))
     assert not is_guessable(step, printed, set())
     assert is_guessable(step, printed, {repr("total: 4")}), "some test shows it"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "value"),
+    [
+        ((12,), "12"),
+        (([4, 5, 6],), 3),
+        ((["a", "b"],), ("a", "b")),
+        (([7, 9],), 9),
+        ((3, 8), (3, 8)),
+        ((30, 12), 42),
+        (("ab", "cd"), "abcd"),
+    ],
+)
+def test_what_one_expression_makes_of_the_arguments_can_be_guessed(arguments: tuple[Any, ...], value: Any) -> None:
+    answer = (words.RETURN, 0, value, (), None)
+    step = ProgramStep(words.CALL, (1, arguments, None), "shop:price", answer)
+    assert is_guessable(step, answer, set())
+    assert not is_guessable(step, (words.RETURN, 0, "something else", (), None), set())
+
+
+def test_what_an_object_was_given_can_be_guessed_of_each_of_its_methods() -> None:
+    answer = (words.RETURN, 0, "a nice day", (), None)
+    made = ProgramStep(words.CALL, (1, ("a nice day",), None), "shop:Text", answer)
+    asked = ProgramStep(words.METHOD, (2, "polite", (), None), "shop:Text.polite", answer)
+    assert is_guessable(asked, answer, set(), [made])

@@ -1,6 +1,7 @@
 """Calls of programs whose single answers could be guessed."""
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -75,3 +76,12 @@ def test_tests_that_ask_the_code_about_its_own_objects_are_counted() -> None:
     told = transcript(call("pear", returned="rap"), test="told")
     assert count_self_compared([compared, told], {"compared", "told"}) == 1
     assert count_self_compared([compared], {"told"}) == 0
+
+
+def test_the_rare_answer_of_a_bundle_is_that_of_a_held_out_test() -> None:
+    drawn = [_answered(False, False) for _ in range(60)]
+    known = [replace(_answered(True, True), shown=shown, recorded=True) for shown in (True, True, True, False)]
+    bundles, _ = make_bundles(drawn, known, random.Random(5))
+    assert len(bundles) == 10
+    assert not any(program.shown for bundle in bundles for program in bundle.programs)
+    assert make_bundles(drawn, known[:1], random.Random(5))[0]

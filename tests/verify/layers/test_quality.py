@@ -7,7 +7,7 @@ from gametape.record.loaded_task import LoadedTask
 from gametape.verify.layers import code_metrics, quality
 from gametape.verify.layers.code_metrics import complexity
 from gametape.verify.static_analysis.python_source import functions
-from gametape.verify.verifier_run import VerifierRun
+from gametape.verify.verifier_run import TestOutcome, VerifierRun
 from tests.patience import effort
 from tests.verify.layers.toy_task import Files, scoring_context, toy_task
 
@@ -16,6 +16,7 @@ SOLVED = "def f(x):\n    return x + 1\n"
 TASK = toy_task(
     START, {"src/m.py": SOLVED}, {"tests/test_m.py": "from m import f\n\n\ndef test_a():\n    assert f(1) == 2\n"}
 )
+PASSED = {test: TestOutcome(test, "passed") for test in TASK.task.tests.every}
 
 
 def score(written: Files, of: LoadedTask = TASK, runs: tuple[VerifierRun, ...] = ()) -> Check:
@@ -150,12 +151,21 @@ def test_copying_from_the_tree_is_seen_too() -> None:
 
 def test_coverage_of_the_written_lines() -> None:
     text = "def f(x):\n    if x:\n        return x + 1\n    return 2\n"
-    ran = (VerifierRun(outcomes={}, covered={"src/m.py": frozenset({1, 2, 3})}), VerifierRun(outcomes={}))
+    ran = (VerifierRun(outcomes=PASSED, covered={"src/m.py": frozenset({1, 2, 3})}), VerifierRun(outcomes={}))
     check = score({"src/m.py": text}, runs=ran)
     assert check.score == pytest.approx(0.9)
     assert "src/m.py:4: never ran" in check.detail
     more = (*ran, VerifierRun(outcomes={}, covered={"src/m.py": frozenset({1, 2, 4})}))
     assert score({"src/m.py": text}, runs=more).score == 1.0
+
+
+def test_coverage_is_left_out_where_a_test_was_not_traced() -> None:
+    text = "def f(x):\n    if x:\n        return x + 1\n    return 2\n"
+    replayed = VerifierRun(outcomes=PASSED)
+    ran = (VerifierRun(outcomes={}, covered={"src/m.py": frozenset({1, 2, 3})}), replayed)
+    check = score({"src/m.py": text}, runs=ran)
+    assert check.score == 1.0
+    assert check.detail == "nothing to complain about"
 
 
 def test_only_statements_that_leave_a_trace_are_wanted() -> None:

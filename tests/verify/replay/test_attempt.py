@@ -85,3 +85,47 @@ def test_a_hang_in_a_live_test_costs_no_other_live_test(replay: Replay) -> None:
     assert {visible("noise"), visible("ratio"), visible("total")} <= replayed.live
     lost = {test for test, result in results(replayed).items() if result != "passed"}
     assert lost == {visible("noise")}
+
+
+_PLACE = """import sys
+
+
+def _is_replayed():
+    frame = sys._getframe()
+    while frame and "replay_supervisor" not in frame.f_code.co_filename:
+        frame = frame.f_back
+    return frame is not None
+
+
+"""
+
+
+def test_an_answer_that_is_right_only_live_fails(replay: Replay) -> None:
+    otherwise = RIGHT.replace("return sum(numbers)", "return -1 if _is_replayed() else sum(numbers)")
+    replayed = replay(_PLACE + otherwise)
+    failed = {test for test, result in results(replayed).items() if result == "failed"}
+    assert failed == {visible("total"), held_out("empty")}
+
+
+def test_an_answer_that_chance_orders_may_differ_live(replay: Replay) -> None:
+    """The dict is compared by the test whatever its order."""
+    otherwise = RIGHT.replace(
+        '{"ratio": a / b, "of": [a, b]}',
+        'dict([("of", [a, b]), ("ratio", a / b + 1e-13)][:: 1 if _is_replayed() else -1])',
+    )
+    assert set(results(replay(_PLACE + otherwise)).values()) == {"passed"}
+
+
+def test_answers_by_place_in_many_tests_fail_in_all(replay: Replay) -> None:
+    """Right for whoever is asked first in a process, and wrong among others."""
+    asked = "_calls = []\n\n\ndef _is_first():\n    _calls.append(1)\n    return len(_calls) == 1\n\n\n"
+    otherwise = RIGHT
+    for line in (
+        "return sum(numbers)",
+        "return set(text.split())",
+        "return [function(value) for value in values]",
+        'return {"ratio": a / b, "of": [a, b]}',
+    ):
+        otherwise = otherwise.replace(line, f"{line} if _is_first() else None")
+    failed = {test for test, result in results(replay(asked + otherwise)).items() if result == "failed"}
+    assert len(failed) > 2

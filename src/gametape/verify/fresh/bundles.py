@@ -1,6 +1,5 @@
 """Fresh calls: a drawn program with the reference's answers, or a few whose single answers could be guessed."""
 
-import functools
 import random
 from collections import defaultdict
 from collections.abc import Sequence
@@ -27,11 +26,13 @@ class AnsweredProgram:
     """Whether its answers are those of the recorded program that it was made from."""
     recorded: bool = False
     """Whether it is a recorded program itself, there for its answer; it may serve in several calls."""
+    shown: bool = False
+    """Whether a visible test makes the same calls, so that its answer is known."""
 
-    @functools.cached_property
+    @property
     def key(self) -> str:
         """Identifies it by what is asked."""
-        return repr([(step.operation, step.fields) for step in self.program.steps])
+        return self.program.key
 
     def first_difference(self, played: PlayedProgram) -> int | None:
         """The first step whose answer is another one."""
@@ -61,7 +62,7 @@ def make_bundles(
 
     Each has programs that changed the answer and, where there is one, a program that kept it: neither the answer to the
     nearest recorded call nor the opposite of it is right for all. Not all have the same answer: where the drawn ones
-    do, a recorded one with another joins them.
+    do, a recorded one with another joins them, of a held-out test where there is one.
     """
     changed = [program for program in drawn if not program.kept]
     kept = [program for program in drawn if program.kept]
@@ -73,7 +74,7 @@ def make_bundles(
         if len({_outcome(program) for program in bundle}) == 1:
             others = [program for program in recorded if _outcome(program) != _outcome(bundle[0])]
             if others:
-                bundle[0] = rng.choice(others)
+                bundle[0] = rng.choice([program for program in others if not program.shown] or others)
         if len(bundle) < _BUNDLE or len({_outcome(program) for program in bundle}) == 1:
             break
         bundles.append(FreshCall(tuple(rng.sample(bundle, len(bundle)))))

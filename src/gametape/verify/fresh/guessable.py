@@ -1,5 +1,7 @@
-"""Answers that need no work: constants, arguments that come back, exceptions, and what a test has shown already."""
+"""Answers that need no work: constants, exceptions, what a test has shown already, and arguments that come back, whole,
+in part, or as one expression makes them."""
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,19 +12,21 @@ from gametape.verify.replay.transcript import StandIn
 
 _CONSTANTS: tuple[Any, ...] = (None, True, False, 0, 1, -1, 0.0, 1.0, "", b"", [], {}, (), set(), frozenset())
 
+_CONTAINERS = (list, tuple, set, frozenset, dict)
+_MOST_GIVEN, _MOST_PARTS = 8, 40
+
 
 def is_guessable(
     step: ProgramStep, answer: tuple[Any, ...], recorded_answers: set[str], behind: Sequence[ProgramStep] = ()
 ) -> bool:
-    """Whether a program that does not do the work could give this answer. What an object holds may be what one of the
-    steps behind it was given."""
+    """Whether a program that does not do the work could give this answer. What an object holds and hands back may be
+    what one of the steps behind it was given."""
     if answer[0] not in (words.RETURN, words.SAME) or step.is_comparison:
         return True
     if step.operation == words.RUN_PROGRAM and not _has_output(answer[2]):
         return True
-    given = (
-        [one for earlier in behind for one in _arguments(earlier)] if step.operation == words.GET else _arguments(step)
-    )
+    own = [] if step.operation == words.GET else _arguments(step)
+    given = _made_from([one for earlier in behind for one in _arguments(earlier)], own)
     return all(_is_known(part, given, recorded_answers) for part in told_parts(answer))
 
 
@@ -46,6 +50,25 @@ def _is_known(value: Any, given: Sequence[Any], recorded_answers: set[str]) -> b
     if isinstance(value, StandIn) or any(same_value(constant, value) for constant in _CONSTANTS):
         return True
     return repr(value) in recorded_answers or any(same_value(argument, value) for argument in given)
+
+
+def _made_from(earlier: Sequence[Any], own: Sequence[Any]) -> list[Any]:
+    """What was given, its parts, and what one expression makes of it: a text, a length, a sum, another container."""
+    given = [value for value in (*earlier, *own) if not isinstance(value, StandIn)][:_MOST_GIVEN]
+    containers = [value for value in given if isinstance(value, _CONTAINERS)]
+    parts = [part for value in containers for part in itertools.islice(value, _MOST_PARTS)]
+    parts += [part for value in containers if isinstance(value, dict) for part in [*value.values()][:_MOST_PARTS]]
+    texts = [str(value) for value in given if isinstance(value, (int, float))]
+    sized = [value for value in given if isinstance(value, (str, bytes, *_CONTAINERS))]
+    others = [kind(value) for value in containers for kind in (list, tuple) if type(value) is not kind]
+    sums = [first + second for first, second in itertools.permutations(given, 2) if _may_be_added(first, second)]
+    told = ([value for value in group if value is not None] for group in (own, given))
+    several = [values for group in told for values in (tuple(group), [*group]) if len(group) > 1]
+    return [*given, *parts, *texts, *map(len, sized), *others, *sums, *several]
+
+
+def _may_be_added(first: Any, second: Any) -> bool:
+    return type(first) is type(second) and type(first) in (int, float, str, bytes, list, tuple)
 
 
 def _arguments(step: ProgramStep) -> list[Any]:

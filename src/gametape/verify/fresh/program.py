@@ -97,6 +97,11 @@ class Program:
     """Steps at the end that only look objects up by name, see `named_objects`."""
 
     @functools.cached_property
+    def key(self) -> str:
+        """Identifies it by what is asked."""
+        return repr([(step.operation, step.fields) for step in self.steps])
+
+    @functools.cached_property
     def asked(self) -> frozenset[int]:
         """The steps of whose answers a later step asks something."""
         return frozenset().union(*(step.needs for step in self.steps if is_question(step)))

@@ -66,6 +66,8 @@ class KnownProgram:
     guessable: bool = False
     """Whether its answers are such as few are: a drawn program then counts whether or not it keeps them, or the answer
     to each would be known to be another one."""
+    shown: bool = False
+    """Whether a visible test makes the same calls."""
     tried: int = 0
     useful: int = 0
     start_differed: int = 0
@@ -114,7 +116,12 @@ class FreshSource:
         changeable = [program for program in programs if program_places(program)]
         if len(changeable) > _MOST_PROGRAMS:
             changeable = rng.sample(changeable, _MOST_PROGRAMS)
+        visible = set(self.loaded_task.task.tests.visible)
+        seen = read_programs([transcript for transcript in self.transcripts if transcript.test in visible])
+        shown = {program.key for program in seen}
+        is_shown = [program.key in shown for program in changeable]
         by_fields = self._by_fields(changeable)
+        is_shown += [False] * len(by_fields)
         names = named_answers(self.transcripts)
         changeable = [*(with_names(with_other_orders(program, rng), names) for program in changeable), *by_fields]
         answers = self._play("a", changeable, preparing=True)
@@ -128,7 +135,9 @@ class FreshSource:
                 continue  # it takes long, or needs more of its test than its own calls
             decisive = differing_steps(program, answer, start)
             if decisive:
-                known = KnownProgram(program, answer, decisive, _is_two_valued(program, answer, decisive))
+                known = KnownProgram(
+                    program, answer, decisive, _is_two_valued(program, answer, decisive), is_shown[index]
+                )
                 self.known.setdefault(known.function, []).append(known)
         for known in (one for some in self.known.values() for one in some):
             self._add_errors(known.answers)
@@ -205,7 +214,7 @@ class FreshSource:
         bundles, left = [], []
         for function, programs in by_function.items():
             recorded = [
-                AnsweredProgram(known.program, known.answers, function, True, True, True)
+                AnsweredProgram(known.program, known.answers, function, True, True, True, known.shown)
                 for known in self.known[function]
                 if known.guessable
             ]

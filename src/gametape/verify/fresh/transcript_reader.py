@@ -75,7 +75,7 @@ def read_programs(transcripts: Sequence[Transcript]) -> list[Program]:
         try:
             recorded = read_requests(transcript)
             for program in _cut(recorded):
-                programs.setdefault(repr([(step.operation, step.fields) for step in program.steps]), program)
+                programs.setdefault(program.key, program)
         except (UnreadableTranscript, WireError, LookupError, TypeError, ValueError):
             continue
     return list(programs.values())

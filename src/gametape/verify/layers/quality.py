@@ -14,6 +14,7 @@ from gametape.verify.layers.code_metrics import complexity
 from gametape.verify.layers.context import ScoringContext
 from gametape.verify.layers.new_findings import finding_score, summarize
 from gametape.verify.layers.tree_change import TreeChange
+from gametape.verify.result_counts import feature_tests
 from gametape.verify.static_analysis.python_source import functions, parse_source
 
 NAME = "quality"
@@ -118,9 +119,13 @@ def _repetition(modules: dict[str, ast.Module], change: TreeChange) -> tuple[flo
 
 
 def _coverage(context: ScoringContext, modules: dict[str, ast.Module]) -> Part | None:
-    measured = [run.covered for run in context.runs if run.covered]
-    if not measured:
+    """None where a test of the feature was not traced, as replayed ones are not: its lines would seem never to run."""
+    traced = [run for run in context.runs if run.covered]
+    tests = context.submission.loaded_task.task.tests
+    asked = frozenset[str]().union(*(run.outcomes for run in traced))
+    if not traced or not asked.issuperset(feature_tests(tests) or tests.every):
         return None
+    measured = [run.covered for run in traced]
     wanted, missed = 0, []
     for path, module in modules.items():
         ran = frozenset[int]().union(*(covered.get(path, frozenset()) for covered in measured))

@@ -4,9 +4,14 @@ A test whose answers are the same has passed. One that differs is replayed once 
 still differs, it has failed outright where the attempt raises, the reference did not, and the test cannot catch
 exceptions; else the test itself decides, live, with the attempt in another sandbox: what it does not look at
 may differ. Code that ruined its sandbox gets no such second chance.
+
+An answer that depends on where the code is asked (among other tests, alone, live) is no answer: a test that passes live
+must be answered there as it was in replay. State that outlives a test can do the same to honest code, so a few tests
+may be right in one place only, and no more.
 """
 
 import random
+import socket
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,7 +21,9 @@ from gametape.verify import jobs
 from gametape.verify.in_sandbox import wire_protocol as words
 from gametape.verify.machine_load import slowdown
 from gametape.verify.replay.comparison import Difference
+from gametape.verify.replay.live_answers import answered_alike
 from gametape.verify.replay.recording import Recording
+from gametape.verify.replay.relay import Crossing, FrameRelay
 from gametape.verify.replay.replayer import Replayer, ReplayResult
 from gametape.verify.replay.sandbox import ReplaySandboxes
 from gametape.verify.replay.tolerance import may_catch
@@ -32,6 +39,8 @@ _MOST_HANGING = 6
 """So many of these may hang before the run has no time left."""
 _TRIED_ALONE = 3
 """If so many transcripts differ alone exactly as they did among others, the others are taken to do so too."""
+_LEAST_SHIFTING, _SHARE_SHIFTING = 2, 10
+"""So many tests, or one in so many, may be right in one place and wrong in another."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +75,7 @@ def replay_attempt(
     wanted = [test for test in recording.transcripts if tests is None or test in tests]
     rng.shuffle(wanted)
     with Replayer(loaded_task, sources, sandboxes) as replayer:
-        results = _replay(replayer, recording, wanted)
+        results, shifting = _replay(replayer, recording, wanted)
         ruined = replayer.lost > 0
         if afterwards and not ruined and all(result.same for result in results.values()):
             afterwards(replayer)
@@ -84,9 +93,20 @@ def replay_attempt(
     }
     runs = [replace(replay_run, outcomes=dict(outcomes))]
     if live_tests:
-        live_run = run_live(recording, loaded_task, sources, live_tests, zygotes, rng, held_out_messages)
-        runs.append(live_run)
-        outcomes |= live_run.outcomes
+        live = _LiveTests(recording, loaded_task, sources, zygotes, rng, held_out_messages)
+        runs += live.run(live_tests, undecided)
+        outcomes |= runs[1].outcomes
+        unlike = live.answered_otherwise({test: differing[test] for test in undecided})
+        if unlike:
+            with Replayer(loaded_task, sources, sandboxes) as replayer:
+                alone = {
+                    each.test: each for each in replayer.replay((recording.scripts[t] for t in unlike), alone=True)
+                }
+            still = live.answered_otherwise(alone)
+            shifting |= {test for test in unlike if test not in still}
+            outcomes |= {test: replace(outcomes[test], result="failed") for test in still}
+    if len(shifting) > max(_LEAST_SHIFTING, len(results) // _SHARE_SHIFTING):
+        outcomes |= {test: replace(outcomes[test], result="failed") for test in shifting}
     return ReplayedTests(
         outcomes=outcomes,
         differences={test: result.difference for test, result in differing.items() if result.difference},
@@ -95,8 +115,8 @@ def replay_attempt(
     )
 
 
-def _replay(replayer: Replayer, recording: Recording, tests: Sequence[str]) -> dict[str, ReplayResult]:
-    """Together in one process, and again alone where that differs."""
+def _replay(replayer: Replayer, recording: Recording, tests: Sequence[str]) -> tuple[dict[str, ReplayResult], set[str]]:
+    """Together in one process, and again alone where that differs; and the tests that are the same only alone."""
     scripts = recording.scripts
     together = [test for test in tests if test not in recording.isolated]
     results = {result.test: result for result in replayer.replay(scripts[test] for test in together)}
@@ -105,6 +125,7 @@ def _replay(replayer: Replayer, recording: Recording, tests: Sequence[str]) -> d
         for result in replayer.replay((scripts[test] for test in tests if test in recording.isolated), alone=True)
     }
     alike = 0
+    shifting = set()
     for test in together:
         before = results[test]
         if before.same or before.timed_out or alike >= _TRIED_ALONE:
@@ -112,7 +133,9 @@ def _replay(replayer: Replayer, recording: Recording, tests: Sequence[str]) -> d
         (again,) = replayer.replay([scripts[test]], alone=True, again=True)
         alike = alike + 1 if again == before else -len(tests)
         results[test] = again if again.same or again.difference else before
-    return results
+        if again.same and before.difference:
+            shifting.add(test)
+    return results, shifting
 
 
 def _result(result: ReplayResult) -> TestResult:
@@ -131,42 +154,90 @@ def _fails_outright(suite: SourceTree, test: str, result: ReplayResult) -> bool:
     return raised and outermost and not may_catch(suite, test)
 
 
-def run_live(
-    recording: Recording,
-    loaded_task: LoadedTask,
-    sources: SourceTree,
-    tests: Sequence[str],
-    zygotes: ZygotePool,
-    rng: random.Random,
-    held_out_messages: bool = False,
-) -> VerifierRun:
-    """Run some tests in split mode: pytest in one sandbox, the attempt in another."""
-    task = loaded_task.task
-    held_out = set(task.tests.held_out)
-    taken = {test: recording.seconds.get(test, 0.0) for test in tests}
-    busy = slowdown()
-    processes = [
-        process
-        for number, group in enumerate(_live_groups(tests, held_out))
-        for process in jobs.plan_processes(
-            f"{'held out' if group[0] in held_out else 'visible'} {number}",
-            loaded_task.suite,
-            group,
-            {jobs.file_of(group[0]): busy * max(_LEAST_FILE_SECONDS, _SLACK * sum(taken[test] for test in group))},
-            messages=held_out_messages or group[0] not in held_out,
-            shuffle=rng,
-        )
-    ]
-    rng.shuffle(processes)
-    hanging = min(_MOST_HANGING, len(processes)) * _LEAST_FILE_SECONDS
-    job_seconds = busy * (_LEAST_JOB_SECONDS + hanging + 2 * _SLACK * sum(taken.values()))
-    split_run = SplitRun(loaded_task, recording.surface, zygotes, job_seconds)
-    return split_run.run(sources, processes, "shuffled")
+class _LiveTests:
+    """Tests of one attempt in split mode: pytest in one sandbox, the attempt in another."""
 
+    def __init__(
+        self,
+        recording: Recording,
+        loaded_task: LoadedTask,
+        sources: SourceTree,
+        zygotes: ZygotePool,
+        rng: random.Random,
+        held_out_messages: bool,
+    ) -> None:
+        self._recording = recording
+        self._loaded_task = loaded_task
+        self._sources = sources
+        self._zygotes = zygotes
+        self._rng = rng
+        self._messages = held_out_messages
+        self._held_out = set(loaded_task.task.tests.held_out)
+        self._crossings: dict[str, Crossing] = {}
+        self._passed: set[str] = set()
 
-def _live_groups(tests: Sequence[str], held_out: Collection[str]) -> list[Sequence[str]]:
-    """The tests of each process: one, so that a test that hangs ends no other; those of a file where they are many."""
-    if len(tests) <= _MOST_PROCESSES:
-        return [[test] for test in tests]
-    apart = ([test for test in tests if (test in held_out) is hidden] for hidden in (False, True))
-    return [group for some in apart for group in jobs.group_by_file(some).values()]
+    def run(self, tests: Sequence[str], undecided: Collection[str]) -> list[VerifierRun]:
+        """Run the tests. Where they are so many that those of a file share a process, those of the undecided ones that
+        pass run once more, apart: only then is it known what they were answered."""
+        run = self._run(self._groups(tests))
+        runs = [run]
+        passed = [test for test in undecided if run.outcomes[test].result == "passed"]
+        apart = [test for test in passed if test not in self._crossings]
+        for start in range(0, len(apart), _MOST_PROCESSES):
+            runs.append(self._run([[test] for test in apart[start : start + _MOST_PROCESSES]]))
+        outcomes = {test: outcome for each in runs for test, outcome in each.outcomes.items()}
+        self._passed = {test for test, outcome in outcomes.items() if outcome.result == "passed"}
+        return [replace(run, outcomes=outcomes), *(replace(each, outcomes={}) for each in runs[1:])]
+
+    def answered_otherwise(self, replayed: Mapping[str, ReplayResult]) -> list[str]:
+        """Those of the tests that passed, but were not answered as in these replays."""
+        scripts = self._recording.scripts
+        return [
+            test
+            for test, result in replayed.items()
+            if test in self._passed
+            and not result.same
+            and not (
+                result.difference
+                and self._crossings[test].whole
+                and answered_alike(scripts[test], result.difference, self._crossings[test].frames)
+            )
+        ]
+
+    def _run(self, groups: Sequence[Sequence[str]]) -> VerifierRun:
+        """Run the tests of each group in a process of their own."""
+        tests = [test for group in groups for test in group]
+        taken = {test: self._recording.seconds.get(test, 0.0) for test in tests}
+        busy = slowdown()
+        planned = [
+            (group, process)
+            for number, group in enumerate(groups)
+            for process in jobs.plan_processes(
+                f"{'held out' if group[0] in self._held_out else 'visible'} {number}",
+                self._loaded_task.suite,
+                group,
+                {jobs.file_of(group[0]): busy * max(_LEAST_FILE_SECONDS, _SLACK * sum(taken[test] for test in group))},
+                messages=self._messages or group[0] not in self._held_out,
+                shuffle=self._rng,
+            )
+        ]
+        self._rng.shuffle(planned)
+        hanging = min(_MOST_HANGING, len(planned)) * _LEAST_FILE_SECONDS
+        job_seconds = busy * (_LEAST_JOB_SECONDS + hanging + 2 * _SLACK * sum(taken.values()))
+        split_run = SplitRun(self._loaded_task, self._recording.surface, self._zygotes, job_seconds)
+        with FrameRelay() as relay:
+
+            def connect(number: int) -> tuple[socket.socket, socket.socket]:
+                worker, tester, crossing = relay.connect()
+                if len(planned[number][0]) == 1:
+                    self._crossings[planned[number][0][0]] = crossing
+                return worker, tester
+
+            return split_run.run(self._sources, [process for _, process in planned], "shuffled", connect)
+
+    def _groups(self, tests: Sequence[str]) -> list[Sequence[str]]:
+        """The tests of each process: one, so that one that hangs ends no other; those of a file where they are many."""
+        if len(tests) <= _MOST_PROCESSES:
+            return [[test] for test in tests]
+        apart = ([test for test in tests if (test in self._held_out) is hidden] for hidden in (False, True))
+        return [group for some in apart for group in jobs.group_by_file(some).values()]

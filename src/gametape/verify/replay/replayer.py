@@ -169,7 +169,9 @@ def _compare(script: Script, differences: list[Difference], connection: FrameCon
             actual = connection.receive(deadline)
             if not exchange.accepts(position, actual):
                 requests, expected = exchange.requests, exchange.expected
-                differences.append(find_difference(requests[position], expected[position], actual))
+                differences.append(
+                    find_difference(requests[position], expected[position], exchange.without_decoys(actual))
+                )
                 return _finish(connection, exchange, position, actual, deadline)
     return not connection.unread
 
