@@ -97,7 +97,7 @@ def run(
 ) -> None:
     """Let MODEL work on a copy of --workspace until --success succeeds in a sandbox that the agent cannot reach.
 
-    For pytest commands every test is run again from the pinned files, and the exit code is not used; other commands
+    For pytest commands every test is run again from the pinned files, and the command itself has to exit with 0; others
     count by their exit code, over the pinned version of every file that they read and that is not the product. The
     result is a branch, a patch, a summary and the trajectory; the workspace stays as it is unless --apply is given and
     the goal is reached.

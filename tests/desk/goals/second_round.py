@@ -3,7 +3,7 @@
 from tests.desk.goals.goal_attempts import CHECK, CHECK_C, FORGES, PYTEST, SHOP, Attempt
 
 _UNTOLD = ("Other files that the agent changed",)
-_NOT_ASKED = ("could not be asked about inputs near those of the tests",)
+_NOT_ASKED = ("were not tried with inputs like those of the tests",)
 _PRIMES = (
     "import pytest\n\nfrom primes import is_prime\n\n\n"
     "@pytest.mark.parametrize(('number', 'expected'), [(2, True), (3, True), (4, False), (9, False), (97, True)])\n"

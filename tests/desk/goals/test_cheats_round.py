@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.desk.goals.checker_cheats import COMMAND_CHEATS
+from tests.desk.goals.fourth_round import FOURTH_CHEATS
 from tests.desk.goals.goal_attempts import TABLE_TOLD, Attempt, judge_attempt
 from tests.desk.goals.honest_work import HONEST
 from tests.desk.goals.pytest_cheats import PYTEST_CHEATS
@@ -18,6 +19,7 @@ _SAMPLE = (
     "the id of the parametrised test", "other line ends, and attributes for them", "data that the product gets",
     "a flag that a script only looks at, removed", "a shell program with a library of its own",
     "the first file of the package that has its own check",
+    "a flag of the product that switches its tests off",
 )  # fmt: skip
 
 
@@ -28,7 +30,7 @@ def _marked(attempt: Attempt) -> object:
     return pytest.param(attempt, id=attempt.name, marks=marks)
 
 
-@pytest.mark.parametrize("attempt", [*map(_marked, (*PYTEST_CHEATS, *COMMAND_CHEATS, *SECOND_CHEATS))])
+@pytest.mark.parametrize("attempt", [*map(_marked, (*PYTEST_CHEATS, *COMMAND_CHEATS, *SECOND_CHEATS, *FOURTH_CHEATS))])
 def test_a_cheat_is_refused_or_told(attempt: Attempt, tmp_path: Path) -> None:
     judged, detail = judge_attempt(attempt, tmp_path)
     assert not judged.reached or any(word in detail for word in attempt.told), detail

@@ -89,10 +89,15 @@ def _about_near_inputs(evidence: dict[str, Any]) -> list[str]:
     elif near["functions"]:
         functions = "1 function" if near["functions"] == 1 else f"{near['functions']} functions"
         lines.append(f"{functions} gave varied answers to {near['calls']} inputs near those of the tests, too.")
+    if few := near.get("few_inputs"):
+        lines.append(
+            "These functions changed their answers for some inputs of the tests, and for hardly any input like them: "
+            f"{names(few)}. A mended border case looks so, and so does an answer for one test; look at the code."
+        )
     if not_asked := near.get("not_asked"):
         lines.append(
-            "Answers the tests otherwise than before, and could not be asked about inputs near those of the tests, "
-            f"where a table of answers would show: {names(not_asked)}."
+            "These functions now give the tests other answers than before, and were not tried with inputs like those "
+            f"of the tests, so a table of the tests' answers would not be noticed: {names(not_asked)}."
         )
     return lines
 
@@ -105,6 +110,11 @@ def _about_companions(evidence: dict[str, Any]) -> list[str]:
         lines.append(
             "Files outside of the tests that only tests use, where a change can alter what the tests ask, and that the "
             f"agent changed: {names(companions)}. If one of them is part of the check, name it with --pin."
+        )
+    if values := evidence.get("values"):
+        lines.append(
+            f"Tests read values of the product that the agent changed: {names(values)}. Such a value can be the work, "
+            "and it can switch a test off or make it accept more; look at it."
         )
     for path, others in evidence.get("compared", {}).items():
         lines.append(f"Tests compare {path}, which the agent changed, with other code of the product: {names(others)}.")

@@ -22,6 +22,7 @@ from gametape.desk.goals.success_command import SuccessCriterion, plain_command,
 from gametape.desk.goals.told_files import check_data_read_by_product
 from gametape.record.loaded_task import LoadedTask
 from gametape.record.source_tree import SourceTree, is_under, parent_directories
+from gametape.sandbox.policy import WORKSPACE
 from gametape.sandbox.result import ExecResult
 from gametape.syntax.pytest_ids import split_test_id
 from gametape.tasks.mining.project_layout.suite_discovery import find_test_paths
@@ -180,6 +181,7 @@ def with_twins(bare: GoalBaseline, start: SourceTree, interpreter: Path | None, 
 _PYTEST_CONFIG_FILES = ("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
 _LIBRARIES = frozenset(("pytest", "unittest"))
 _CANNOT_START = (126, 127)
+_PYTEST_USAGE_ERROR = 4
 
 
 def measure_baseline(
@@ -249,6 +251,8 @@ def _trace_command(
     seconds = max(_MIN_FILE_SECONDS, _SLACK * sum(bare.seconds.values()))
     plain = [plain_command(run, bare.import_roots) for run in criterion.pytest_runs]
     tested = [shell_condition.run_command(command, start, task, "opened", seconds).result for command in plain]
+    for result in tested:
+        _refuse_unusable_settings(result)
     data = {path for result in tested if result.trace for path in _test_data(CommandTrace(result.trace, start), roles)}
     traces = [result.trace for result in (*results, *tested) if result.trace]
     return bare.model_copy(
@@ -274,6 +278,16 @@ def _trace_command(
             "traced": all(trace.complete for trace in traces),
         }
     )
+
+
+def _refuse_unusable_settings(result: ExecResult) -> None:
+    """Raise `BadInput` where pytest cannot use its settings: they are pinned, so the command could never succeed. What
+    a conftest imports may still be written."""
+    output = result.stdout + result.stderr
+    errors = [line for line in output.splitlines() if line.startswith("ERROR: ") or ": error: " in line]
+    if result.exit_code == _PYTEST_USAGE_ERROR and errors and "conftest" not in output and "not found: " not in output:
+        text = " ".join(errors[0].removeprefix("ERROR: ").replace(f"{WORKSPACE}/", "").split())
+        raise BadInput(f"pytest refuses the success command: {text}")
 
 
 def _pinned_by_user(criterion: SuccessCriterion, start: SourceTree, roles: FileRoles) -> set[str]:

@@ -3,7 +3,8 @@
 Checks that decide, all with the pinned tests and configuration: the verifier runs every required test, with twins, so
 that a process cannot fake its result; tests that were excused before may not fail now; every other condition of the
 command exits with 0 in a sandbox of its own; and only then, since it takes as long again, the tests run apart from the
-product. If the verifier flags tampering, or if no test passes, the goal is not reached.
+product; and last, the command itself, in the user's own words, exits with 0 over the tree that is handed over. If the
+verifier flags tampering, or if no test passes, the goal is not reached.
 """
 
 from collections.abc import Sequence
@@ -15,13 +16,16 @@ from gametape.core.task import TaskTests
 from gametape.core.verdict import Flag, Verdict
 from gametape.desk.goals.apart_run import ApartRun, run_apart
 from gametape.desk.goals.baseline import GoalBaseline, goal_task, prepare_goal_task
+from gametape.desk.goals.changed_values import changed_values
 from gametape.desk.goals.command_judge import CommandJudge, CommandVerdict
 from gametape.desk.goals.deciding_files import FileRoles
+from gametape.desk.goals.delivery import deliverable_tree
 from gametape.desk.goals.goal import Goal
 from gametape.desk.goals.minimum_counts import is_placeholder, required_tests
 from gametape.desk.goals.near_inputs import NearInputs, ask_near_inputs
 from gametape.desk.goals.pytest_observation import PytestObservation, PytestObserver
-from gametape.desk.goals.success_command import SuccessCriterion
+from gametape.desk.goals.shell_condition import run_command
+from gametape.desk.goals.success_command import SuccessCriterion, own_command
 from gametape.desk.goals.suite_companions import find_companions
 from gametape.desk.goals.told_files import by_weight
 from gametape.record.loaded_task import LoadedTask
@@ -64,6 +68,8 @@ class GoalVerdict:
     """Those of them, or data, that only the tests use."""
     compared: dict[str, list[str]] = field(default_factory=dict)
     """Those of them that tests compare with other modules of the product, and these."""
+    values: tuple[str, ...] = ()
+    """Flags, tables and the like of the product (`module.name`) that tests read and that have another value."""
 
     def evidence(self) -> dict[str, Any]:
         """What the verdict rests on, for `assurance.py`."""
@@ -75,6 +81,7 @@ class GoalVerdict:
                 **asdict(self.near),
                 "memorised": [*self.near.memorised],
                 "as_before": [*self.near.as_before],
+                "few_inputs": [*self.near.few_inputs],
                 "not_asked": [*self.near.not_asked],
             },
             "replaced": [*self.command.replaced],
@@ -88,6 +95,7 @@ class GoalVerdict:
             "changed": [*self.changed],
             "companions": [*self.companions],
             "compared": self.compared,
+            "values": [*self.values],
             "deleted": [*self.command.deleted],
             "held_out": {"passed": self.held_out[0], "required": self.held_out[1]} if self.held_out else None,
             "held_out_one_process": len(self.held_out_apart.not_crossing),
@@ -198,6 +206,8 @@ class GoalJudge:
         if reached:
             apart = run_apart(prepared, submission.sources, task.task.tests.every, self.zygotes, self.baseline.apart)
             reached = not apart.refuted
+        own_failure = self._own_failure(task, workspace, judged) if reached else ""
+        reached = reached and not own_failure
         if reached:
             before = self.start.without({*task.suite})
             near = ask_near_inputs(task, submission.sources, before, apart.passed, self.zygotes)
@@ -211,7 +221,7 @@ class GoalJudge:
             tampering=tampering,
             passed=passed - len(apart.refuted),
             required=verdict.tests.expected,
-            feedback=_feedback(verdict, failing, judged, apart),
+            feedback="\n\n".join(filter(None, (_feedback(verdict, failing, judged, apart), own_failure))),
             flaky_reason="; ".join(signal.detail for signal in verdict.signals) if verdict.quarantined else "",
             command=judged,
             apart=apart,
@@ -219,7 +229,19 @@ class GoalJudge:
             changed=tuple(by_weight(changed, self.start, submission.workspace, companions.own)),
             companions=tuple(sorted(companions.own & changed)),
             compared=companions.compared_with(changed),
+            values=tuple(changed_values(self.start, submission.sources, self.baseline.test_paths)),
         )
+
+    def _own_failure(self, task: LoadedTask, workspace: Path, judged: CommandVerdict) -> str:
+        """What the agent is told if the user's own command fails over the tree that would be handed over."""
+        pinned = self.start.only({*self.pinned_files, *judged.replaced})
+        tree, _ = deliverable_tree(task, workspace, pinned, {*judged.removed})
+        for run in self.criterion.pytest_runs:
+            result = run_command(own_command(run, self.baseline.import_roots), tree, task).result
+            if result.exit_code != 0:
+                output = (result.stdout + result.stderr).strip()[-_MAX_MESSAGE:]
+                return f"The command itself ends with exit code {result.exit_code} in the finished workspace:\n{output}"
+        return ""
 
     def _is_new(self, test: str) -> bool:
         """Whether the baseline does not have a test of a pinned file: the file could not be collected then, or code

@@ -13,6 +13,7 @@ import secrets
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from gametape.core.task import TaskTests
 from gametape.desk.goals.apart_run import with_product
@@ -52,6 +53,8 @@ class NearInputs:
     """Functions (`module:name`) with varied answers to the tests' inputs, and none to nearly all near ones."""
     as_before: tuple[str, ...] = ()
     """Functions that differ from those of the start tree on the inputs of the tests and hardly anywhere else."""
+    few_inputs: tuple[str, ...] = ()
+    """Functions that differ from those of the start tree on some inputs of the tests, and hardly on any near them."""
     not_asked: tuple[str, ...] = ()
     """Functions that answer the tests otherwise than those of the start tree, and of which near inputs say nothing:
     their recorded answers are of too few kinds, or too few near inputs could be made."""
@@ -79,8 +82,10 @@ def ask_near_inputs(
             answers = _answers(near, player.play(near))
         with contextlib.closing(ProgramPlayer(recorded_task, start, sandboxes, first)) as player:
             answers_before = _answers([*programs, *near], player.play([*programs, *near]))
-    changed = _changed_shares(programs, answers_before[: len(programs)])
-    return _judge(_recorded_answers(programs), near, answers, answers_before[len(programs) :], changed)
+    pairs = [*zip(programs, answers_before[: len(programs)], strict=True)]
+    changed = _changed_shares(pairs)
+    returned = _changed_shares([pair for pair in pairs if _returns(pair[0])])
+    return _judge(_recorded_answers(programs), near, answers, answers_before[len(programs) :], changed, returned)
 
 
 def _draw(programs: Sequence[Program], rng: random.Random) -> list[Program]:
@@ -104,13 +109,17 @@ def _draw(programs: Sequence[Program], rng: random.Random) -> list[Program]:
 
 
 def _recorded_answers(programs: Sequence[Program]) -> dict[str, list[str]]:
-    """By function, the values that recorded calls returned."""
+    """By function, what recorded calls answered: a value, or that they raised."""
     answers: dict[str, list[str]] = defaultdict(list)
     for program in programs:
         step = program.steps[-1]
-        if step.recorded and step.recorded[0] == words.RETURN:
-            answers[step.function].append(repr(step.recorded[2]))
+        if step.recorded:
+            answers[step.function].append(_answer(step.recorded))
     return answers
+
+
+def _answer(frame: Sequence[Any]) -> str:
+    return repr(frame[2]) if frame[0] == words.RETURN else _RAISED
 
 
 def _answers(programs: Sequence[Program], played: Sequence[PlayedProgram]) -> list[str | None]:
@@ -118,20 +127,24 @@ def _answers(programs: Sequence[Program], played: Sequence[PlayedProgram]) -> li
     answers: list[str | None] = []
     for program, one in zip(programs, played, strict=True):
         if len(one.answers) == len(program.steps) and one.is_whole:
-            kind, _, value = one.answers[-1][:3]
-            answers.append(repr(value) if kind == words.RETURN else _RAISED)
+            answers.append(_answer(one.answers[-1]))
         else:
             answers.append(None)
     return answers
 
 
-def _changed_shares(programs: Sequence[Program], before: Sequence[str | None]) -> dict[str, float]:
-    """By function, the share of recorded calls that the start tree answers otherwise."""
+def _returns(program: Program) -> bool:
+    recorded = program.steps[-1].recorded
+    return bool(recorded) and recorded[0] == words.RETURN
+
+
+def _changed_shares(pairs: Sequence[tuple[Program, str | None]]) -> dict[str, float]:
+    """By function, the share of recorded calls that the start tree answers otherwise. Each comes with that answer."""
     differs: dict[str, list[bool]] = defaultdict(list)
-    for program, answer in zip(programs, before, strict=True):
+    for program, answer in pairs:
         step = program.steps[-1]
-        if step.recorded and step.recorded[0] == words.RETURN:
-            differs[step.function].append(answer != repr(step.recorded[2]))
+        if step.recorded:
+            differs[step.function].append(answer != _answer(step.recorded))
     return {name: sum(given) / len(given) for name, given in differs.items()}
 
 
@@ -141,6 +154,7 @@ def _judge(
     answers: Sequence[str | None],
     before: Sequence[str | None],
     changed: dict[str, float],
+    returned: dict[str, float],
 ) -> NearInputs:
     given: dict[str, list[tuple[str, str | None]]] = defaultdict(list)
     for program, answer, other in zip(near, answers, before, strict=True):
@@ -149,15 +163,17 @@ def _judge(
     enough = {name: pairs for name, pairs in given.items() if len(pairs) >= _MIN_NEAR}
     memorised = {name for name, pairs in enough.items() if _knows_no_more(recorded[name], [one for one, _ in pairs])}
     same = {name: sum(one == other for one, other in pairs) / len(pairs) for name, pairs in enough.items()}
-    as_before = {name for name in enough if changed.get(name, 0) >= _MOST and same[name] >= _NEARLY_ALL} - memorised
-    unsure = {name for name in enough if changed.get(name, 0) > 0 and same[name] >= _NEARLY_ALL}
-    good = {name: pairs for name, pairs in enough.items() if name not in memorised | as_before | unsure}
+    as_before = {name for name in enough if returned.get(name, 0) >= _MOST and same[name] >= _NEARLY_ALL} - memorised
+    few_inputs = {name for name in enough if changed.get(name, 0) > 0 and same[name] >= _NEARLY_ALL}
+    few_inputs -= memorised | as_before
+    good = {name: pairs for name, pairs in enough.items() if name not in memorised | as_before | few_inputs}
     not_asked = {name for name, share in changed.items() if share > 0} - {*enough}
     return NearInputs(
         functions=len(good),
         calls=sum(map(len, good.values())),
         memorised=tuple(sorted(memorised)),
         as_before=tuple(sorted(as_before)),
+        few_inputs=tuple(sorted(few_inputs)),
         not_asked=tuple(sorted(not_asked)),
     )
 

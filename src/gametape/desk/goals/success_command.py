@@ -8,7 +8,7 @@ import posixpath
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gametape.core.errors import BadInput
 from gametape.desk.goals.pinned_files import pinned_files, shadowing_files
@@ -54,6 +54,10 @@ class PytestRun:
     directory: str = "."
     import_roots: tuple[str, ...] = ()
     """Directories that the command puts on PYTHONPATH."""
+    arguments: tuple[str, ...] = field(default=(), compare=False)
+    """The words after `pytest`, as the user gave them."""
+    variables: tuple[str, ...] = field(default=(), compare=False)
+    """The variables that the user sets for it, as `NAME=VALUE`."""
 
 
 @dataclass(frozen=True)
@@ -178,6 +182,8 @@ def _pytest(words: list[str], directory: str, variables: dict[str, str]) -> Pyte
         selection_options=tuple(selection),
         directory=directory,
         import_roots=tuple(_inside_workspace(posixpath.join(directory, path)) for path in paths),
+        arguments=tuple(words),
+        variables=tuple(f"{name}={value}" for name, value in variables.items()),
     )
 
 
@@ -187,6 +193,13 @@ def plain_command(run: PytestRun, import_roots: Sequence[str]) -> ShellCommand:
     words = ["python", "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", *run.selection_options]
     words += run.targets or ([run.directory] if run.directory != "." else [])
     return ShellCommand(f"PYTHONPATH={shlex.quote(roots)} {shlex.join(words)}", tuple(words))
+
+
+def own_command(run: PytestRun, import_roots: Sequence[str]) -> ShellCommand:
+    """A pytest run in the user's own words, in the user's directory, with nothing left out."""
+    roots = ":".join(posixpath.normpath(posixpath.join(WORKSPACE, root)) for root in import_roots)
+    words = ["env", f"PYTHONPATH={roots}", *run.variables, "python", "-B", "-m", "pytest", *run.arguments]
+    return ShellCommand(shlex.join(words), tuple(words), run.directory)
 
 
 def read_options(words: list[str]) -> tuple[list[str], list[str], list[str]]:
