@@ -1,7 +1,10 @@
 """What leaves the desk: notifications and drafts, each once by its key, and no draft before a person approves it."""
 
 import asyncio
+import contextlib
 import json
+import os
+import signal
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -97,13 +100,66 @@ def test_nothing_is_sent_before_a_person_says_so(home: Path, hook: str) -> None:
         assert asyncio.run(desk.outbox.approve(name)).state == "sent"
         assert len(Hook.received) == 2, "what was sent is not sent again"
         with pytest.raises(AlreadyDecided, match="sent already"):
-            desk.outbox.reject(name)
+            asyncio.run(desk.outbox.reject(name))
+
+
+def approve_in_a_process(home: Path, name: str) -> int:
+    """A child that approves a draft; its exit code is 0 if the draft is sent then."""
+    if (child := os.fork()) == 0:
+        code = 1
+        with contextlib.suppress(BaseException), open_desk(home) as desk:
+            code = int(asyncio.run(desk.outbox.approve(name)).state != "sent")
+        os._exit(code)
+    return child
+
+
+def test_a_hundred_processes_that_approve_it_at_once_send_it_once(home: Path, tmp_path: Path) -> None:
+    output = tmp_path / "sent"
+    command = ["/bin/sh", "-c", f"cat >> {output}; echo >> {output}; sleep 0.2"]
+    settings(home, f"[outbox]\ncommand = {json.dumps(command)}\n")
+    with open_desk(home) as desk:
+        name = draft(desk)
+    children = [approve_in_a_process(home, name) for _ in range(100)]
+    assert [os.waitpid(child, 0)[1] for child in children] == [0] * 100
+    assert [json.loads(line)["key"] for line in output.read_text().splitlines()] == ["thread-1/2/draft-1"]
+    assert not [*(home / "outbox").iterdir()], "no lock is left"
+
+
+def test_tasks_of_one_process_that_approve_it_at_once_send_it_once(home: Path, hook: str) -> None:
+    settings(home, f'[outbox]\nwebhook = "{hook}"\n')
+
+    async def approve_often(desk: Desk, name: str) -> None:
+        await asyncio.gather(*(desk.outbox.approve(name) for _ in range(50)))
+
+    with open_desk(home) as desk:
+        asyncio.run(approve_often(desk, draft(desk)))
+    assert len(Hook.received) == 1
+
+
+@pytest.mark.parametrize("decision", ["again", "reject"])
+def test_a_person_decides_on_one_whose_sender_was_killed(home: Path, tmp_path: Path, decision: str) -> None:
+    output, spare = tmp_path / "sent", tmp_path / "spare"
+    command = ["/bin/sh", "-c", f"cat >> {output}; test -e {spare} || kill -9 $PPID"]
+    settings(home, f"[outbox]\ncommand = {json.dumps(command)}\n")
+    with open_desk(home) as desk:
+        name = draft(desk)
+        assert os.WTERMSIG(os.waitpid(approve_in_a_process(home, name), 0)[1]) == signal.SIGKILL
+        spare.touch()
+        sent = output.read_text()
+        with pytest.raises(AlreadyDecided, match="may have arrived or not"):
+            asyncio.run(desk.outbox.approve(name))
+        assert output.read_text() == sent
+        if decision == "again":
+            assert asyncio.run(desk.outbox.approve(name, again=True)).state == "sent"
+        else:
+            assert asyncio.run(desk.outbox.reject(name)).state == "rejected"
+        assert output.read_text() == sent * (2 if decision == "again" else 1)
 
 
 def test_what_was_rejected_is_never_sent(home: Path) -> None:
     with open_desk(home) as desk:
         rejected, released = draft(desk), draft(desk, "other")
-        desk.outbox.reject(rejected, "not now")
+        asyncio.run(desk.outbox.reject(rejected, "not now"))
         with pytest.raises(AlreadyDecided, match="rejected already"):
             asyncio.run(desk.outbox.approve(rejected))
         asyncio.run(desk.outbox.approve(released))

@@ -54,6 +54,7 @@ def add(
         config = parse_config(content, str(file))
     with open_desk(home, database) as desk:
         asyncio.run(check_targets(desk.home, config))
+        registry.check_circle(desk, name, config)
         registry.add(desk, name, content, asyncio.run(read_fingerprints(desk, config)))
         path = registry.path_of(desk, name)
     emit({"name": name, "file": str(path)}, as_json, f"{name}: added; it ticks while `gametape desk serve` runs")
@@ -181,7 +182,7 @@ def _row(desk: Any, name: str) -> dict[str, Any]:
 
     from gametape.core.errors import GametapeError
     from gametape.desk.heartbeats import registry
-    from gametape.desk.heartbeats.cadence import next_tick
+    from gametape.desk.heartbeats.cadence import bring_back, next_tick
     from gametape.desk.heartbeats.job import midnight
 
     state, ticks = registry.load_state(desk, name), registry.tick_log(desk, name, 1)
@@ -191,7 +192,8 @@ def _row(desk: Any, name: str) -> dict[str, Any]:
     except GametapeError as error:
         return {**row, "next": None, "problem": str(error), "tokens_today": 0, "cost_usd_today": 0.0}
     now = time.time()
-    tick = next_tick(config.cadence_rule, config.hours, state.state, now, bool(state.event))
+    cadence = bring_back(config.cadence_rule, state.state, now)
+    tick = next_tick(config.cadence_rule, config.hours, cadence, now, bool(state.event))
     tokens, usd = registry.spent_since(desk, name, midnight(config, now))
     return {**row, "next": tick.at, "problem": "", "tokens_today": tokens, "cost_usd_today": usd}
 

@@ -34,8 +34,9 @@ def list_(
     """
     from gametape.watch.text_features import printable
 
+    waiting = ("draft", "approved", "sending")
     with open_desk(home, database) as desk:
-        drafts = [draft for draft in desk.outbox.list() if include_decided or draft.state in ("draft", "approved")]
+        drafts = [draft for draft in desk.outbox.list() if include_decided or draft.state in waiting]
     if as_json:
         emit_json({"drafts": [_draft_to_dict(draft) for draft in drafts]})
         return
@@ -49,11 +50,17 @@ def list_(
 
 
 @app.command()
-def approve(name: Name, home: Home = None, database: Database = None, as_json: AsJson = False) -> None:
+def approve(
+    name: Name,
+    again: Annotated[bool, typer.Option("--again", help="Send it although it may have been sent.")] = False,
+    home: Home = None,
+    database: Database = None,
+    as_json: AsJson = False,
+) -> None:
     """Send a draft: to the command or webhook of desk.toml, else write it to a file under HOME/outbox.
 
     The answer says which. Exit code 1 if it was rejected before or could not be sent; approving it again tries again,
-    with the same key.
+    with the same key. Exit code 1 as well if an earlier try was cut off while it sent: then --again is needed.
 
     Example: gametape outbox approve draft-20261115-3f9a2c
     """
@@ -62,7 +69,7 @@ def approve(name: Name, home: Home = None, database: Database = None, as_json: A
 
     with open_desk(home, database) as desk:
         before = desk.outbox.get(name).state
-        draft = asyncio.run(desk.outbox.approve(name))
+        draft = asyncio.run(desk.outbox.approve(name, again))
         delivery = desk.outbox.delivery_of(draft)
     told = f"{draft.id}: approved before, {delivery}" if before == "sent" else f"{draft.id}: approved, {delivery}"
     emit(_draft_to_dict(draft) | {"delivery": delivery}, as_json, printable(told))
@@ -82,7 +89,7 @@ def reject(
     """
 
     with open_desk(home, database) as desk:
-        _show(desk.outbox.reject(name, note), as_json)
+        _show(asyncio.run(desk.outbox.reject(name, note)), as_json)
 
 
 def _show(draft: "OutboxDraft", as_json: bool) -> None:

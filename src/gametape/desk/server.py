@@ -33,7 +33,7 @@ async def serve(desk: Desk, log: Callable[[str], None], on_ready: Callable[[], N
         async with job_runner(desk, lock):
             on_ready()
             jobs = [
-                asyncio.create_task(HeartbeatScheduler(desk, client, log).run(time.time)),
+                asyncio.create_task(HeartbeatScheduler(desk, client, log).run()),
                 asyncio.create_task(_report(desk, client, log)),
                 asyncio.create_task(_run_upkeep(desk, client)),
             ]

@@ -69,7 +69,7 @@ def tick(desk: Desk, name: str, stored: Kept | None = None, **dying: object) -> 
 def rounds(schedule: HeartbeatScheduler, *moments: float) -> None:
     async def attend() -> None:
         for moment in moments:
-            await schedule.round(moment)
+            await schedule.round(moment, moment)
 
     asyncio.run(attend())
 
@@ -166,6 +166,70 @@ def test_an_event_waits_for_the_active_hours_and_for_nothing_else(desk: Desk, wo
     assert registry.load_state(desk, "later").event == "changed: files"
     rounds(schedule, begun + 25 * 3600)
     assert not said
+
+
+def test_a_slow_source_holds_up_no_other_heartbeat(desk: Desk, workspace: Path) -> None:
+    add(desk, "slow", f"workspace: {workspace}", "event: {command: sleep 20, every: 1s}")
+    add(desk, "quick", "cadence: {every: 10s}")
+    begun, taken = registry.load_state(desk, "quick").state.anchor, Taken()
+    schedule = HeartbeatScheduler(desk, taken, print)  # type: ignore[arg-type]
+
+    async def attend() -> bool:
+        await schedule.round(begun + 10, 10)
+        still_reading = bool(schedule._reads)
+        for read in schedule._reads.values():
+            read.cancel()
+        return still_reading
+
+    assert asyncio.run(attend()), "the round did not wait for the command"
+    assert list(taken.errands) == [registry.tick_key("quick", begun + 10)]
+
+
+def test_a_clock_that_is_set_forward_and_back_changes_no_interval(desk: Desk) -> None:
+    add(desk, "beat", "cadence: {every: 10s}")
+    begun, taken = registry.load_state(desk, "beat").state.anchor, Taken()
+    schedule, day = HeartbeatScheduler(desk, taken, print), 86_400.5  # type: ignore[arg-type]
+
+    async def attend() -> None:
+        for second in range(60):
+            await schedule.round(begun + second + (day if 15 <= second < 35 else 0), second)
+            registry.update_state(desk, "beat", lambda old: replace(old, pending=""))
+
+    asyncio.run(attend())
+    moments = [begun + 10, begun + day + 20, begun + day + 30, begun + 40, begun + 50]
+    assert list(taken.errands) == [registry.tick_key("beat", moment) for moment in moments]
+
+
+def test_after_a_restart_a_tick_far_ahead_is_brought_back(desk: Desk) -> None:
+    add(desk, "beat", "cadence: {every: 10s}")
+    begun, taken = time.time(), Taken()
+    registry.update_state(
+        desk, "beat", lambda old: replace(old, state=replace(old.state, last=begun + 86_400), pending="")
+    )
+    rounds(HeartbeatScheduler(desk, taken, print), begun, begun + 9, begun + 10.5)  # type: ignore[arg-type]
+    assert list(taken.errands) == [registry.tick_key("beat", begun + 10)]
+
+
+def test_heartbeats_that_wake_each_other_are_refused_and_stopped(desk: Desk) -> None:
+    add(desk, "first", "event: {heartbeat: second}")
+    for name in ("second", "alone"):
+        waker = {"second": "first", "alone": "alone"}[name]
+        config = parse_config(f"---\nmodel: m\nevent: {{heartbeat: {waker}}}\n---\nx", "x")
+        with pytest.raises(BadInput, match="would wake itself"):
+            registry.check_circle(desk, name, config)
+    add(desk, "second", "event: {heartbeat: first}")
+    taken, said = Taken(), list[str]()
+    schedule, begun = HeartbeatScheduler(desk, taken, said.append), time.time()  # type: ignore[arg-type]
+    rounds(schedule, begun)
+    registry.record_tick(desk, registry.TickRecord("k", "first", 0, 0, "asked", "", 0, 0.0), lambda old: old)
+    for number in range(1, 40):
+        known = set(taken.errands)
+        rounds(schedule, begun + 6 * number)
+        for key in set(taken.errands) - known:
+            ended = registry.TickRecord(key, key.split("/")[1], 0, begun + number, "asked", "", 0, 0.0)
+            registry.record_tick(desk, ended, lambda old: replace(old, pending=""))
+    assert len(taken.errands) == 8
+    assert [line.partition(": ")[2] for line in said] == ["not woken: 8 heartbeats woke each other in a row before it"]
 
 
 def test_paused_it_does_not_tick_and_resumed_it_makes_nothing_up(desk: Desk) -> None:

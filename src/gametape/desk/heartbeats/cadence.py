@@ -74,6 +74,32 @@ def next_tick(cadence: Cadence, hours: DailyHours | None, state: CadenceState, n
     return NextTick(at, at <= now)
 
 
+def bring_back(cadence: Cadence, state: CadenceState, now: float) -> CadenceState:
+    """The state to go on with where the last tick lies in the future by more than one period, because the clock was
+    wrong then: as if the last tick were now. Any other state is returned as it is."""
+    since = state.anchor if state.last is None else state.last
+    if since <= now:
+        return state
+    match cadence:
+        case FixedCadence(period):
+            pass
+        case AdaptiveCadence():
+            period = _interval(cadence, state)
+        case CronCadence():
+            period = cadence.after(now) - now
+        case None:
+            period = _GAP
+    return state if since - now <= period else replace(state, anchor=now, last=now)
+
+
+def shift(cadence: Cadence, state: CadenceState, seconds: float) -> CadenceState:
+    """The state after the clock was set by some seconds: an interval goes on as if it had not been. Times of the day
+    are those of the new clock."""
+    if isinstance(cadence, CronCadence):
+        return state
+    return replace(state, anchor=state.anchor + seconds, last=None if state.last is None else state.last + seconds)
+
+
 def mark_taken(cadence: Cadence, state: CadenceState, tick: NextTick) -> CadenceState:
     """The state after a tick has begun."""
     interval = _interval(cadence, state) if isinstance(cadence, AdaptiveCadence) else None

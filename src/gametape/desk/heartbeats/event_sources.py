@@ -8,10 +8,13 @@ import asyncio
 import hashlib
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import Future
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
@@ -27,35 +30,73 @@ from gametape.sandbox.result import ExecResult
 
 _FILES = 20_000
 _SECONDS = 30.0
+_SECONDS_TO_CLOSE = 5.0
+ANSWERS = "heartbeat"
+"""The name of the source that another heartbeat's answers are."""
+T = TypeVar("T")
 ASKED = "asked"
 """The outcome of a tick that asked the agent."""
 
 
-async def read_fingerprints(desk: Desk, config: HeartbeatConfig) -> dict[str, str]:
-    """The fingerprints of the configured sources, by source. Raises `GametapeError` where one of them cannot be
-    read: that is no change."""
-    event, fingerprints = config.event, dict[str, str]()
+def event_sources(desk: Desk, config: HeartbeatConfig) -> dict[str, Callable[[], Awaitable[str]]]:
+    """The configured sources, by name; each reads its own fingerprint. Raises `GametapeError` where it cannot be read
+    within half a minute: that is no change."""
+    event, sources = config.event, dict[str, Callable[[], Awaitable[str]]]()
     if event is None:
-        return fingerprints
+        return sources
+    if event.files:
+        sources["files"] = lambda: _in_own_thread(lambda: _files(Path(_workspace(config)), event))
+    if (ref := event.git_ref) is not None:
+        sources["git_ref"] = lambda: _in_own_thread(lambda: _git_ref(ref))
+    if event.command:
+        sources["command"] = lambda: _command_output(config, event.command)
+    if (mcp := event.mcp) is not None:
+        sources["mcp"] = lambda: _mcp_answer(config, mcp)
+    if event.heartbeat:
+        sources[ANSWERS] = lambda: asyncio.to_thread(_last_answer, desk, event.heartbeat)
+    return {name: partial(_within_time, name, read) for name, read in sources.items()}
+
+
+async def read_fingerprints(desk: Desk, config: HeartbeatConfig) -> dict[str, str]:
+    """The fingerprints of all configured sources. Raises `GametapeError` where one of them cannot be read."""
+    sources = event_sources(desk, config)
+    return dict(zip(sources, await asyncio.gather(*(read() for read in sources.values())), strict=True))
+
+
+async def _within_time(name: str, read: Callable[[], Awaitable[str]]) -> str:
     try:
-        if event.files:
-            fingerprints["files"] = await asyncio.to_thread(_files, Path(_workspace(config)), event)
-        if event.git_ref is not None:
-            fingerprints["git_ref"] = await asyncio.to_thread(_git_ref, event.git_ref)
+        async with asyncio.timeout(_SECONDS + _SECONDS_TO_CLOSE):
+            return await read()
+    except TimeoutError:
+        raise BadInput(f"{name}: took longer than {_SECONDS:.0f} s to read") from None
     except OSError as error:
         raise read_error(Path(error.filename or "a source"), error) from None
-    if event.command:
-        result = await run_in_sandbox(config, event.command)
-        fingerprints["command"] = _hash(f"{result.exit_code}\n{result.stdout}")
-    if event.mcp is not None:
-        fingerprints["mcp"] = _hash(await _mcp_answer(config, event.mcp))
-    if event.heartbeat:
-        fingerprints["heartbeat"] = await asyncio.to_thread(_last_answer, desk, event.heartbeat)
-    return fingerprints
+
+
+async def _in_own_thread(act: Callable[[], T]) -> T:
+    """Run in a thread that nothing waits for: a directory that hangs holds up neither other sources nor the end."""
+    future, loop = Future[T](), asyncio.get_running_loop()
+
+    def run() -> None:
+        future.set_running_or_notify_cancel()
+        try:
+            future.set_result(act())
+        except BaseException as error:
+            future.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    return await asyncio.wrap_future(future, loop=loop)
+
+
+async def _command_output(config: HeartbeatConfig, command: str) -> str:
+    result = await run_in_sandbox(config, command)
+    if result.killed_by == "time":
+        raise BadInput(f"the event's command took longer than {_SECONDS:.0f} s")
+    return _hash(f"{result.exit_code}\n{result.stdout}")
 
 
 async def _mcp_answer(config: HeartbeatConfig, source: McpSource) -> str:
-    """The answer of a tool. Raises `BadInput` where it fails: that is no event."""
+    """The fingerprint of a tool's answer. Raises `BadInput` where it fails: that is no event."""
     server = McpServer("source", source.command, SandboxPolicy(read_only=(_workspace(config),)), _SECONDS, _SECONDS)
     async with attach_server(server) as tools:
         tool = next((tool for tool in tools if tool.name == f"{server.name}.{source.tool}"), None)
@@ -65,7 +106,7 @@ async def _mcp_answer(config: HeartbeatConfig, source: McpSource) -> str:
         result = await tool.call(source.arguments, workspace)
     if result.failed:
         raise BadInput(f"the MCP tool {source.tool}: {result.content[:200]}")
-    return result.content
+    return _hash(result.content)
 
 
 def _workspace(config: HeartbeatConfig) -> str:
@@ -79,9 +120,7 @@ async def run_in_sandbox(config: HeartbeatConfig, command: str) -> ExecResult:
     workspace = _workspace(config)
     policy = SandboxPolicy(read_only=(workspace,)).with_limits(wall_seconds=_SECONDS)
     line = f"cd -- {shlex.quote(workspace)} && {command}"
-    return await asyncio.to_thread(
-        lambda: open_backend().start(SandboxSpec(policy=policy)).exec(["/bin/sh", "-c", line])
-    )
+    return await _in_own_thread(lambda: open_backend().start(SandboxSpec(policy=policy)).exec(["/bin/sh", "-c", line]))
 
 
 def _files(workspace: Path, event: EventConfig) -> str:

@@ -33,6 +33,8 @@ class HeartbeatState:
     """The event that waits for its tick."""
     pending: str = ""
     """The key of the tick that has begun and not ended."""
+    depth: int = 0
+    """How many heartbeats woke each other up to its last tick; 0: its own time or another event."""
     thread: str = field(default_factory=new_thread_id)
     """The id of its own thread, which is created when it is first needed."""
 
@@ -82,6 +84,21 @@ def add(desk: Desk, name: str, content: str, seen: dict[str, str] | None = None)
     except BaseException:
         path.unlink()
         raise
+
+
+def check_circle(desk: Desk, name: str, config: HeartbeatConfig) -> None:
+    """Raise `BadInput` for a heartbeat that would wake itself, over others or at once."""
+    chain = [name]
+    while config.event is not None and (waker := config.event.heartbeat):
+        chain.append(waker)
+        if waker == name:
+            raise BadInput(f"{name}: would wake itself: {' wakes '.join(reversed(chain))}")
+        try:
+            config = read_config(desk, waker)
+        except BadInput:
+            return  # there is none, or none that could tick
+        if waker in chain[:-1]:
+            return  # a circle of others, which this one is not part of
 
 
 def remove(desk: Desk, name: str) -> None:
