@@ -36,6 +36,16 @@ def test_an_alarm_is_an_answer_with_evidence(tmp_path: Path) -> None:
     assert {"name", "tolerated", "threshold"} <= ran.answer["monitors"][0].keys()
 
 
+def test_sixty_identical_calls_need_no_baseline(tmp_path: Path) -> None:
+    log = tmp_path / "ls.jsonl"
+    call = {"text": "", "tool_calls": [{"name": "shell", "arguments": {"command": "ls"}}], "result": "a.py"}
+    log.write_text((json.dumps(call) + "\n") * 60)
+    ran = run("watch", log, "--json")
+    assert ran.code == 1
+    first = ran.answer["alarms"][0]
+    assert (first["monitor"], first["step"], first["times"]) == ("repeated call", 5, 4)
+
+
 def test_people_see_evidence_and_a_plot(tmp_path: Path) -> None:
     ran = run("watch", _log(tmp_path / "log.jsonl"))
     assert ran.code == 1

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import lzma
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,20 @@ def test_what_cannot_be_read_is_named(tmp_path: Path, name: str, content: bytes,
     path.write_bytes(content)
     with pytest.raises(BadInput, match=told):
         list(read_log(path))
+
+
+def test_compressed_and_long_logs_of_a_directory_are_found(tmp_path: Path) -> None:
+    talk = {"messages": [{"role": "assistant", "content": "I look at the parser. " * 5000}]}
+    (tmp_path / "talk.jsonl").write_text(json.dumps(talk) + "\n" + json.dumps(talk) + "\n")
+    (tmp_path / "whole.json").write_text(json.dumps(talk, indent=1))
+    (tmp_path / "packed.jsonl.gz").write_bytes(gzip.compress(b'{"text": "packed"}\n'))
+    (tmp_path / "lines.log.xz").write_bytes(lzma.compress(b"a line\n"))
+    (tmp_path / "broken.log.gz").write_bytes(b"\x1f\x8bno such thing")
+    (tmp_path / "other.json").write_text('{"name": "a package"}')
+    found = find_logs([tmp_path])
+    assert [path.name for path in found.files] == ["lines.log.xz", "packed.jsonl.gz", "talk.jsonl", "whole.json"]
+    assert found.skipped == 2
+    assert all(list(read_log(path)) for path in found.files)
 
 
 def test_a_directory_without_logs_is_refused(tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def test_loops_and_refusals_are_seen_before_there_is_a_baseline() -> None:
 
 def test_what_was_done_in_another_session_is_not_done_again() -> None:
     """Rollouts of one task do the same things; a loop is within one."""
-    tools = [(ObservedAction("read", f"f{turn}"),) for turn in range(10)]
+    tools = [(ObservedAction("read", f"src/f{turn}.py"),) for turn in range(10)]
     attempts = [ObservedStep("", did, "ok", session=f"{number}") for number in range(40) for did in tools]
     watch = MonitorSet()
     assert [alarm for seen in attempts for alarm in watch.update(seen)] == []

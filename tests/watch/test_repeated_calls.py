@@ -6,7 +6,8 @@ from typing import Any
 from gametape.core.step import Step
 from gametape.watch.breaker import BehaviourBreaker
 from gametape.watch.monitor_set import MonitorSet
-from gametape.watch.repeated_calls import RepeatedCalls
+from gametape.watch.observed_step import ObservedAction, ObservedStep
+from gametape.watch.repeated_calls import RepeatedCalls, RepeatedSteps
 
 Call = tuple[str, dict[str, Any], str]
 
@@ -82,3 +83,26 @@ def test_the_breaker_says_it_once_and_not_again_after_a_restart() -> None:
     again = BehaviourBreaker(MonitorSet())
     again.replay([*steps, told])
     assert again.take_trip() is None
+
+
+def _alarms_at(steps: Sequence[ObservedStep]) -> list[int]:
+    watched = RepeatedSteps()
+    return [number for number, seen in enumerate(steps, start=1) if watched.update(seen)]
+
+
+def _seen(command: str, result: str = "same", session: str = "a") -> ObservedStep:
+    return ObservedStep("", (ObservedAction("shell", command),), result, session=session)
+
+
+def test_five_in_a_row_are_an_alarm_in_a_log_and_nothing_less() -> None:
+    assert _alarms_at([_seen("ls")] * 4) == []
+    assert _alarms_at([_seen("ls")] * 60) == [5, 10, 20, 40]
+    assert _alarms_at([*[_seen("ls")] * 4, _seen("pwd"), *[_seen("ls")] * 4]) == []
+    assert _alarms_at([*[_seen("ls")] * 4, ObservedStep("So.", session="a"), *[_seen("ls")] * 4]) == []
+    assert _alarms_at([_seen("cat progress", f"{number} %") for number in range(30)]) == []
+    assert _alarms_at([ObservedStep("Standing by.")] * 30) == []
+
+
+def test_sessions_that_take_turns_are_counted_apart() -> None:
+    assert _alarms_at([_seen("ls", session=f"{number % 3}") for number in range(12)]) == []
+    assert _alarms_at([_seen("ls", session=f"{number % 2}") for number in range(10)]) == [9, 10]

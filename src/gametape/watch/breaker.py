@@ -10,11 +10,9 @@ from typing import Any, Literal
 from gametape.core.step import Step
 from gametape.watch.monitor_set import BehaviourAlarm, MonitorSet
 from gametape.watch.observed_step import ObservedStep, observed_step
-from gametape.watch.repeated_calls import TIMES, RepeatedCalls
+from gametape.watch.repeated_calls import REPEATED, TIMES, RepeatedCalls
 from gametape.watch.text_features import printable
 
-REPEATED = "repeated call"
-"""The name of the alarm about one call that is made again and again with the same result."""
 BREAKER_EVENT = "breaker"
 """The kind of the events on a record that are trips."""
 Rung = Literal["nudge", "fresh_context", "pause", "stop"]

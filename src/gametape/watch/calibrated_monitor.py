@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from gametape.watch.detector import EDetector, tolerated_rate
-from gametape.watch.monitors.actions import ActionLoop, Silence, SpendRate
+from gametape.watch.monitors.actions import Silence, SpendRate
+from gametape.watch.monitors.loops import ActionLoop
 from gametape.watch.monitors.monitor import WINDOW, Evidence, Monitor
 from gametape.watch.monitors.patterns import REFUSALS, TICS, Patterns
 from gametape.watch.monitors.takeover import Takeover, step_marks, topic_words, touched_subjects

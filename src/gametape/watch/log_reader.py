@@ -13,14 +13,20 @@ from gametape.core.step import Step
 from gametape.core.validation import problems_from
 from gametape.record.errors import printable_path
 from gametape.record.journal_format import JOURNAL_KEY, SUBAGENT_KEY, is_journal
-from gametape.record.trajectory_discovery import is_directory, is_trajectory_file, select_files, sniff
+from gametape.record.trajectory_discovery import SNIFFED_BYTES, is_directory, is_trajectory_file, select_files
 from gametape.record.trajectory_file import parse_bytes, require_trajectory
 from gametape.watch.log_formats import ThirdPartyLogParser
-from gametape.watch.log_tail import LogTail
+from gametape.watch.log_tail import COMPRESSED_SUFFIXES, LogTail
 from gametape.watch.observed_step import ObservedStep, observed_step, observed_steps
 
 LogFormat = Literal["auto", "atif", "jsonl", "text"]
-LOG_SUFFIXES = (".json", ".jsonl", ".log", ".txt")
+_PLAIN_SUFFIXES = (".json", ".jsonl", ".log", ".txt")
+LOG_SUFFIXES = (
+    *_PLAIN_SUFFIXES,
+    *(suffix + compressed for suffix in _PLAIN_SUFFIXES for compressed in COMPRESSED_SUFFIXES),
+)
+_LONGEST_DOCUMENT = 16 << 20
+"""So much of a JSON document is read to see whether it is a log."""
 _LONGEST_TEXT = 20_000
 _LIST = re.compile(rb"\[\s*(\{|$)")
 """How a list of JSON objects begins, and no line of a log."""
@@ -57,7 +63,7 @@ def find_logs(paths: Iterable[Path]) -> LogSearch:
         if not is_directory(path):
             files.append(path)
             continue
-        inside, others = select_files(path, LOG_SUFFIXES, is_trajectory_file)
+        inside, others = select_files(path, LOG_SUFFIXES, _is_trajectory)
         if not inside:
             inside, others = select_files(path, LOG_SUFFIXES, _is_log)
         files += inside
@@ -67,17 +73,34 @@ def find_logs(paths: Iterable[Path]) -> LogSearch:
     return LogSearch(files, skipped)
 
 
+def _is_trajectory(path: Path) -> bool:
+    if path.suffix not in COMPRESSED_SUFFIXES:
+        return is_trajectory_file(path)
+    head = _head(path, SNIFFED_BYTES)
+    return is_journal(head) or (head.lstrip()[:1] == b"{" and b'"ATIF-v' in head)
+
+
 def _is_log(path: Path) -> bool:
     """Whether a file of a directory is text, or JSON in whose beginning an agent says or does something."""
-    head, _ = sniff(path)
+    kind = Path(path.stem).suffix if path.suffix in COMPRESSED_SUFFIXES else path.suffix
+    head = _head(path, _LONGEST_DOCUMENT if kind == ".json" else SNIFFED_BYTES)
     if b"\0" in head:
         return False
-    if path.suffix not in (".json", ".jsonl"):
+    if kind not in (".json", ".jsonl"):
         return bool(head.strip())
     parser = ThirdPartyLogParser()
     for _ in parser.steps(enumerate(_records_in(head), start=1)):
         pass
     return bool(parser.known)
+
+
+def _head(path: Path, size: int) -> bytes:
+    """The beginning of a file, in whole lines; nothing where it cannot be read."""
+    try:
+        with LogTail(path) as source:
+            return source.read_head(size)
+    except BadInput:
+        return b""
 
 
 def _records_in(head: bytes) -> Iterator[dict[str, Any]]:

@@ -28,6 +28,7 @@ _OPENERS: dict[bytes, Callable[[io.BufferedReader], io.BufferedIOBase]] = {
     b"\xfd7zXZ\0": lzma.LZMAFile,
 }
 """How each kind of compressed file begins, and what reads it."""
+COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz")
 
 
 class LogTail:
@@ -77,6 +78,13 @@ class LogTail:
             self._ahead.append(line)
             if not line or line.strip():
                 return line.strip()
+
+    def read_head(self, size: int) -> bytes:
+        """So many bytes of the content, with the rest of the line in which they end."""
+        head = self._read(lambda: self._file.read(size))
+        if len(head) < size or head.endswith(b"\n"):
+            return head
+        return head + self._read(lambda: self._file.readline(_LONGEST_LINE))
 
     def read_all(self) -> bytes:
         """The whole content."""

@@ -1,20 +1,28 @@
-"""Counts a call that is made again and again with the same result, so that the agent hears of it at the third time.
+"""Counts a call that is made again and again with the same result: rules that need no baseline.
+
+A living agent hears of the third time (`RepeatedCalls`). In a log five times running, with nothing in between, are an
+alarm (`RepeatedSteps`).
 
 A poll whose result changes is no repetition, and neither is a test run after each of several edits: between the first
 and the third occurrence there must be nothing that happened only once.
 """
 
 import re
-from collections import Counter, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Iterator
 
 from gametape.core.step import Step
 from gametape.watch.monitors.monitor import Evidence
-from gametape.watch.observed_step import ObservedAction, plain_text
+from gametape.watch.observed_step import ObservedAction, ObservedStep, plain_text
 
 TIMES = 3
 """An agent is told of the third occurrence, and again after 3, 6, 12, ... more."""
+IN_A_ROW = 5
+"""So many steps in a row that do the same with the same result are an alarm; so are twice, four times ... as many."""
+REPEATED = "repeated call"
+"""The name of the alarm about one call that is made again and again with the same result."""
 _REMEMBERED = 60
+_MOST_SESSIONS = 64
 _DURATION = re.compile(r"\bin \d+(?:\.\d+)? ?(?:m?s|seconds)\b")
 """How long it took, which differs between runs that are the same."""
 
@@ -59,3 +67,25 @@ def _calls(step: Step) -> Iterator[tuple[ObservedAction, str]]:
     for call in step.tool_calls or []:
         result = _DURATION.sub("in 0 s", results.get(call.tool_call_id, ""))
         yield ObservedAction.of(call.function_name, call.arguments), result
+
+
+class RepeatedSteps:
+    """Takes in the steps of a log, whose sessions may take turns. What a step says is not compared."""
+
+    def __init__(self) -> None:
+        self._sessions: OrderedDict[str | None, tuple[int, int]] = OrderedDict()
+        """By session: what was done last, and how often in a row."""
+
+    def update(self, step: ObservedStep) -> Evidence | None:
+        """The evidence, where there is an alarm at this step; else None."""
+        did = hash((step.actions, _DURATION.sub("in 0 s", step.result or "")))
+        last, times = self._sessions.get(step.session, (0, 0))
+        times = 0 if not step.actions else times + 1 if did == last else 1
+        self._sessions[step.session] = (did, times)
+        self._sessions.move_to_end(step.session)
+        if len(self._sessions) > _MOST_SESSIONS:
+            self._sessions.popitem(last=False)
+        rounds, rest = divmod(times, IN_A_ROW)
+        if not rounds or rest or rounds & (rounds - 1):
+            return None
+        return {"call": f"{step.actions[0].tool} {step.actions[0].arguments}"[:200], "times": times}

@@ -9,6 +9,7 @@ from typing import Any
 from gametape.record.errors import printable_path
 from gametape.watch.log_reader import LoggedStep
 from gametape.watch.monitor_set import BehaviourAlarm, MonitorSet
+from gametape.watch.repeated_calls import IN_A_ROW, REPEATED, RepeatedSteps
 from gametape.watch.text_features import printable
 
 _ONE_EPISODE = 500
@@ -58,10 +59,11 @@ class AlarmEpisode:
 
 
 class WatchReport:
-    """Observes every step with a `MonitorSet` and collects the alarms."""
+    """Observes every step with a `MonitorSet`, and with the rule about repeated calls, and collects the alarms."""
 
     def __init__(self, watch: MonitorSet) -> None:
         self._watch = watch
+        self._repeated = RepeatedSteps()
         self.steps = 0
         self.episodes: list[AlarmEpisode] = []
         self.left_off = 0
@@ -78,6 +80,9 @@ class WatchReport:
         for channel in self._watch.channels:
             name = channel.spec.name
             self.sparklines.setdefault(name, Sparkline()).add(max(channel.value, peaks.get(name, 0.0)))
+        if repeated := self._repeated.update(logged.observed):
+            times, most = float(repeated["times"]), float(IN_A_ROW)
+            alarms = [*alarms, BehaviourAlarm(REPEATED, self._watch.steps, times, most, repeated)]
         return [new for alarm in alarms if (new := self._note(alarm, logged)) is not None]
 
     def _note(self, alarm: BehaviourAlarm, logged: LoggedStep) -> AlarmEpisode | None:

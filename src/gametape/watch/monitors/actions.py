@@ -1,18 +1,9 @@
-"""Monitors of actions: silent tool calls, loops that succeed each time, spending."""
+"""Monitors of actions: silent tool calls and spending."""
 
-import re
-from collections import OrderedDict, deque
+from collections import deque
 
-from gametape.watch.monitors.monitor import Evidence, Examples
+from gametape.watch.monitors.monitor import Evidence
 from gametape.watch.observed_step import ObservedStep
-
-_LOOP = 20
-"""A repetition within so many steps is a loop."""
-_CLOCK = re.compile(r"\d+(?:[.:]\d+)+|\d+ ?m?s\b")
-"""Times and durations, which differ in results that are the same."""
-_MOST_READ = 2000
-_MOST_SESSIONS = 64
-"""At most so many sessions of one stream are remembered."""
 
 
 class Silence:
@@ -29,38 +20,6 @@ class Silence:
 
     def evidence(self) -> Evidence:
         return {"tools": list(self._tools)}
-
-
-class ActionLoop:
-    """Whether a step repeats the actions of an earlier step of its session, with the same result."""
-
-    def __init__(self) -> None:
-        self._sessions: OrderedDict[str | None, deque[int]] = OrderedDict()
-        self._done: deque[int] = deque(maxlen=_LOOP)
-        self._examples = Examples()
-
-    def update(self, step: ObservedStep) -> float | None:
-        if not step.actions:
-            return None
-        did = hash((step.actions, _CLOCK.sub("0", (step.result or "")[:_MOST_READ])))
-        self._done = self._in(step.session)
-        again = did in self._done
-        self._done.append(did)
-        if again:
-            first = step.actions[0]
-            self._examples.add(f"{first.tool} {first.arguments}")
-        return float(again)
-
-    def _in(self, session: str | None) -> deque[int]:
-        """The last actions of a session; the sessions that have been quiet for longest are forgotten."""
-        done = self._sessions.setdefault(session, deque(maxlen=_LOOP))
-        self._sessions.move_to_end(session)
-        if len(self._sessions) > _MOST_SESSIONS:
-            self._sessions.popitem(last=False)
-        return done
-
-    def evidence(self) -> Evidence:
-        return {"actions": sorted(set(self._examples.texts)), "different": len(set(self._done)), "of": len(self._done)}
 
 
 class SpendRate:
