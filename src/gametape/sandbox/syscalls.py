@@ -48,6 +48,10 @@ _NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "seccomp": (317, 277),
     "personality": (135, 92),
     "modify_ldt": (154, None),
+    # rules for files, which hold files that have no name any more
+    "landlock_create_ruleset": (444, 444),
+    "landlock_add_rule": (445, 445),
+    "landlock_restrict_self": (446, 446),
     # keyrings
     "add_key": (248, 217),
     "request_key": (249, 218),

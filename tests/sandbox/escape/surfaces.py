@@ -48,6 +48,12 @@ _SURFACES = [
     _surface("personality-read-implies-exec", 'call("personality", 0x0400000)', "personality"),
     _surface("segment-table", 'reach("modify_ldt", 1, bytes(16), 16)', "modify_ldt"),
     _surface("old-library-call", 'reach("uselib", NONCE)', "uselib", unshown="gone from new kernels"),
+    Probe(
+        "landlock-ruleset",
+        "surfaces",
+        'reach("landlock_create_ruleset", struct.pack("=Q", 1), 8, 0)',
+        escapes_without=FILTER,
+    ),
     _surface(
         "unknown-call",
         """
