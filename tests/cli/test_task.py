@@ -103,7 +103,7 @@ def an_unknown_key(task: Path) -> None:
         (no_task_file, "no task.toml in it"),
         (bad_toml, "task.toml: not TOML"),
         (a_leak, "expected no held-out test, but tests/test_add_held_out.py::test_large is in it"),
-        (an_unknown_key, "metadata.gametape.moed: expected no such field"),
+        (an_unknown_key, "metadata.gametape.moed: there is no such field"),
     ],
 )
 def test_a_broken_task_is_one_line(verb: str, breaking: Callable[[Path], None], expected: str, tmp_path: Path) -> None:

@@ -176,7 +176,7 @@ def test_what_is_wrong_is_said_with_its_place_and_what_to_do(name: str, tmp_path
     [
         (
             _changed(start={"add.py": b"x = 1\0\n"}),
-            "environment/workspace/add.py: source code string cannot contain null",
+            "environment/workspace/add.py: not Python source: source code string cannot contain null",
         ),
         (
             _changed(start={"add.py": b"x = 1\ndef add(a b):\n    return a\n"}),

@@ -61,11 +61,11 @@ BROKEN: dict[str, tuple[Breaking, str]] = {
     ),
     "an unknown key": (
         edit("task.toml", "[metadata.gametape]", "[metadata.gametape]\nmood = 1"),
-        OURS + "mood: expected no such field",
+        OURS + "mood: there is no such field",
     ),
     "an unknown role of tests": (
         edit("task.toml", "held_out =", "hidden ="),
-        OURS + "tests.hidden: expected no such field",
+        OURS + "tests.hidden: there is no such field",
     ),
     "a missing key": (edit("task.toml", 'mode = "shared"', ""), OURS + "mode: expected a value"),
     "no name": (edit("task.toml", 'name = "made/add"', ""), "task.toml: task.name: expected a value"),
@@ -256,7 +256,7 @@ def test_a_path_that_is_no_directory_is_refused(tmp_path: Path) -> None:
 def test_several_mistakes_are_counted(tmp_path: Path) -> None:
     task = written(tmp_path)
     edit("task.toml", 'mode = "shared"', "mood = 1\nfood = 2\nroot = 3")(task)
-    assert "mood: expected no such field; " in refusal(task)
+    assert "mood: there is no such field; " in refusal(task)
     assert refusal(task).endswith("(and 1 more)")
 
 

@@ -1,6 +1,5 @@
 """The gates of a hint: does it change what the model prefers, is that well formed, and do more forks succeed."""
 
-import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,7 @@ from gametape.core.hint import HintGate
 from gametape.core.messages import Generation
 from gametape.engines.conversation import Call, ToolDefinition
 from gametape.engines.token_conversation import TokenModel
+from gametape.syntax.source import parse
 
 MIN_LOGPROB_DROP = 1.0
 """Nats by which a hint must lower the log-probability of the wrong action."""
@@ -66,8 +66,8 @@ def _unreadable(arguments: dict[str, Any]) -> str:
     path, content = arguments.get("path"), arguments.get("content")
     if isinstance(path, str) and path.endswith(".py") and isinstance(content, str):
         try:
-            ast.parse(content)
-        except (SyntaxError, ValueError, RecursionError) as error:
+            parse(content)
+        except SyntaxError as error:
             return f"the code cannot be read: {error}"
     return ""
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from gametape.coach.complaints import Complaint, generalise, words_in
 from gametape.engines.conversation import ToolDefinition
+from gametape.syntax.source import parse_or_none
 
 CHECK_FIRST = "rule : check each name and value before the call"
 SAY_LESS = "rule : say less and call one tool"
@@ -99,7 +100,7 @@ NO_LEAK_CHECK = LeakChecker()
 
 def leak_checker_from_files(solution: Iterable[str], visible: Iterable[str]) -> LeakChecker:
     """For the files of a solution; what is in the `visible` files reveals nothing."""
-    files, visible_text = [(text, _parse_python(text)) for text in solution], "\n".join(visible)
+    files, visible_text = [(text, parse_or_none(text)) for text in solution], "\n".join(visible)
     names = {name for text, tree in files for name in _names(text, tree)} - _OF_THE_LANGUAGE
     numbers = {number for text, tree in files for number in _numbers(text, tree)} - {*_NUMBER.findall(visible_text)}
     visible_code = _squeezed(visible_text)
@@ -109,13 +110,6 @@ def leak_checker_from_files(solution: Iterable[str], visible: Iterable[str]) -> 
         frozenset(number for number in numbers if len(number) > 1),
         frozenset(part for part in code if len(part) >= _SHORTEST and not part.isidentifier()),
     )
-
-
-def _parse_python(text: str) -> ast.Module | None:
-    try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return None
 
 
 def _squeezed(text: str) -> str:

@@ -1,14 +1,13 @@
 """Python files of a task that no interpreter can read: their place, the line, and what is wrong there."""
 
-import ast
 import subprocess
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from gametape.record.loaded_task import LoadedTask
 from gametape.record.source_tree import SourceTree
+from gametape.syntax.source import parse
 from gametape.tasks.layout import SOLUTION_DIRECTORY, SUITE_DIRECTORY, WORKSPACE_DIRECTORY
 
 _COMPILE = "import sys; compile(sys.stdin.buffer.read(), 'source', 'exec', dont_inherit=True)"
@@ -57,15 +56,13 @@ def _unreadable(tree: SourceTree, directory: str, interpreter: Path | None) -> I
 def _problem(content: bytes) -> tuple[int | None, str] | None:
     """The line and what is wrong in it. A byte order mark, a declared encoding and any line ends are fine."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(content)
+        parse(content)
     except SyntaxError as error:
+        if error.lineno is None:
+            return None, f"not Python source: {error.msg}"
         line = (error.text or "").strip()
         quoted = f" ({line[:80]})" if line and line.isprintable() else ""
         return error.lineno, f"{error.msg}{quoted}"
-    except (ValueError, RecursionError, MemoryError) as error:
-        return None, f"not Python source: {error}"
     return None
 
 

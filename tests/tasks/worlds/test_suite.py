@@ -42,7 +42,7 @@ def test_a_suite_has_a_sensible_size(tmp_path, count):
         ('{"spec": {}, "worlds": ["../../etc/passwd"]}', "beside it"),
         ('{"spec": {"horizon": 3}, "worlds": []}', "spec.horizon"),
         ('{"spec": {}, "worlds": ["gone.json"]}', "gone.json: cannot be read"),
-        ('{"spec": {}, "worlds": [], "more": 1}', "more: expected no such field"),
+        ('{"spec": {}, "worlds": [], "more": 1}', "more: there is no such field"),
     ],
 )
 def test_what_is_no_suite_is_refused(tmp_path, text, said):

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from gametape.syntax.source import parse
 from gametape.tasks.mining.functions import Function
 from gametape.tasks.mining.leaks.file_index import CodeUnit
 from gametape.tasks.mining.leaks.fingerprints import functions_by_line
@@ -49,11 +50,11 @@ def _signature(node: FunctionNode, function: Function, lines: list[str]) -> str:
     for end in range(function.line, node.body[0].lineno):
         text = textwrap.dedent("\n".join(lines[function.first_line - 1 : end]))
         try:
-            ast.parse(text + "\n    ...\n")
-        except (SyntaxError, ValueError):
+            parse(text + "\n    ...\n")
+        except SyntaxError:
             continue
         return text
-    bare = ast.parse(ast.unparse(node)).body[0]
+    bare = parse(ast.unparse(node)).body[0]
     assert isinstance(bare, ast.FunctionDef | ast.AsyncFunctionDef)
     bare.body = [ast.Expr(ast.Constant(...))]
     return ast.unparse(bare).removesuffix("\n    ...").removesuffix(" ...")
@@ -192,14 +193,16 @@ def _missing(brief: InstructionBrief, code: frozenset[str]) -> Iterator[str]:
 def _asked(brief: InstructionBrief) -> str:
     several = len(brief.functions) > 1
     if brief.kind == "stub" and several:
+        left = "signatures and docstrings" if _all_documented(brief) else "signatures"
         return (
-            "The bodies of these functions are missing. Their signatures and docstrings are still in the files, and "
-            "calling them raises `NotImplementedError`. Write them."
+            f"The bodies of these functions are missing. Their {left} are still in the files, and calling them raises "
+            "`NotImplementedError`. Write them."
         )
     if brief.kind == "stub":
+        left = "signature and its docstring are" if _all_documented(brief) else "signature is"
         return (
-            "The body of this function is missing. Its signature is still in the file, with its docstring, and calling "
-            "it raises `NotImplementedError`. Write it."
+            f"The body of this function is missing. Its {left} still in the file, and calling it raises "
+            "`NotImplementedError`. Write it."
         )
     if several:
         return (
@@ -210,6 +213,11 @@ def _asked(brief: InstructionBrief) -> str:
         "This function was taken out, with the imports and exports that only it needed. Write it again, in the same "
         "file and with the same signature, and export it where the tests import it from."
     )
+
+
+def _all_documented(brief: InstructionBrief) -> bool:
+    described = (describe_function(name, source) for feature in brief.features for name, source in feature.items())
+    return all(description.docstring.strip() for description in described)
 
 
 def _feature(brief: InstructionBrief, feature: FeatureSources, code: frozenset[str]) -> Iterator[str]:

@@ -125,7 +125,7 @@ def test_large_ones_are_quick() -> None:
     ]
     covers = {number: frozenset(rng.sample(failing, rng.choice((2, 5, 50, 500)))) for number in range(100)}
     splits = []
-    assert effort(lambda: splits.append(split_held_out(units, failing, [], covers, rng))) < 25
+    assert effort(lambda: splits.append(split_held_out(units, failing, [], covers, rng))) < 250
     (found,) = splits
     assert found is not None
     assert len(found.held_out) == pytest.approx(600, abs=10)

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from gametape.syntax.source import parse_or_none
 from gametape.tasks.mining.leaks.fingerprints import NormalizedStatement, fingerprint, normalized_statements
 from gametape.tasks.mining.leaks.text_statements import statements_in, statements_in_lines
 from gametape.tasks.mining.removal.python_source import FunctionNode
@@ -154,9 +155,8 @@ def _cut(text: str, definition: re.Pattern[str]) -> Iterator[str]:
 
 @functools.lru_cache(maxsize=50_000)
 def _parsed(source: str) -> FilePiece | None:
-    try:
-        module = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    module = parse_or_none(source)
+    if module is None:
         return None
     functions: list[FunctionNode] = []
     rest: list[ast.stmt] = []

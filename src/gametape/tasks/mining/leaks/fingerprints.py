@@ -14,6 +14,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from gametape.syntax.source import parse_or_none
 from gametape.tasks.mining.removal.python_source import FunctionNode
 
 MIN_FINGERPRINT_NODES = 20
@@ -33,9 +34,8 @@ _IGNORED = frozenset(
 @functools.lru_cache(maxsize=256)
 def functions_by_line(source: str) -> Mapping[int, FunctionNode]:
     """Every function of a source text, nested ones included, by the line of its `def`; none if it is not Python."""
-    try:
-        module = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    module = parse_or_none(source)
+    if module is None:
         return {}
     return {node.lineno: node for node in ast.walk(module) if isinstance(node, FunctionNode)}
 

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator
 
+from gametape.syntax.source import parse_or_none
 from gametape.tasks.mining.leaks.fingerprints import NormalizedStatement, normalized_statements
 
 _MARKS = re.compile(r"^\s*(?:(?:>>>|\.\.\.)(?=\s|$)|In \[\d+\]:|[#>|+*-]+(?=\s|$)|//+)?\s*")
@@ -74,10 +75,8 @@ def _parsed(line: str) -> list[ast.stmt] | None:
             "case": f"match _:\n {line}\n  pass",
             "match": f"{line}\n case _: pass",
         }.get(head[0], f"{line}\n pass")
-    try:
-        return ast.parse(line).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+    module = parse_or_none(line)
+    return None if module is None else module.body
 
 
 def _cells(text: str) -> Iterator[str]:

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gametape.syntax.source import parse
 from gametape.tasks.mining.functions import Function
 from gametape.tasks.mining.mutation.expressions import expression_mutations
 from gametape.tasks.mining.mutation.scope import MutationEdits, MutationScope
@@ -88,7 +89,7 @@ def _text(source: PythonSource, node: FunctionNode, text: bytes, longer: int) ->
 
 def _shape(text: bytes) -> str | None:
     try:
-        return ast.dump(ast.parse(text.decode("utf-8")))
+        return ast.dump(parse(text.decode("utf-8")))
     except (SyntaxError, ValueError):
         return None
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gametape.record.source_tree import SourceTree
+from gametape.syntax.source import parse_or_none
 
 NOT_LITERAL = object()
 
@@ -141,9 +142,8 @@ def ini_lines(text: str) -> list[str]:
 
 
 def _setup_py(source: str) -> Mapping[str, Any]:
-    try:
-        module = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
+    module = parse_or_none(source)
+    if module is None:
         return {}
     names = {
         target.id: node.value

@@ -1,11 +1,11 @@
 """Detect where a project has its packages, its tests and its requirements."""
 
-import ast
 import re
 from collections.abc import Iterator
 
 from gametape.core.errors import BadInput
 from gametape.record.source_tree import SourceTree, is_under
+from gametape.syntax.source import parse
 from gametape.tasks.mining.project_layout.declared_metadata import read_declared_metadata
 from gametape.tasks.mining.project_layout.module_imports import imports_in, parse_or_none
 from gametape.tasks.mining.project_layout.packages import PackagePaths, find_packages, import_root
@@ -104,11 +104,11 @@ def _is_data(tree: SourceTree, path: str, sources: tuple[str, ...]) -> bool:
 
 def _fault(source: bytes) -> str:
     try:
-        ast.parse(source)
+        parse(source)
     except SyntaxError as error:
+        if error.lineno is None:
+            return f"it cannot be parsed ({error.msg})"
         return f"line {error.lineno} is not Python that can be parsed here ({error.msg})"
-    except (ValueError, RecursionError, MemoryError) as error:
-        return f"it cannot be parsed ({error})"
     return "it cannot be parsed"
 
 

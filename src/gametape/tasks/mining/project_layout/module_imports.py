@@ -5,6 +5,8 @@ import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gametape.syntax.source import parse
+
 
 @dataclass(frozen=True)
 class ImportedModules:
@@ -36,8 +38,8 @@ def imports_in(source: bytes) -> ImportedModules:
 @functools.lru_cache(maxsize=4096)
 def parse_or_none(source: bytes) -> ast.Module | None:
     try:
-        return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return parse(source)
+    except SyntaxError:
         return None
 
 

@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from gametape.syntax.source import parse
+
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 NEWLINE = re.compile(rb"\r\n|\r|\n")
@@ -123,7 +125,7 @@ def source_from_text(text: str) -> PythonSource:
 
 
 def parse_module(text: str) -> ast.Module:
-    return ast.parse(text.removeprefix(codecs.BOM_UTF8.decode()))
+    return parse(text.removeprefix(codecs.BOM_UTF8.decode()))
 
 
 def indentation_width(indentation: bytes) -> int:
