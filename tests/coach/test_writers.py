@@ -73,7 +73,7 @@ def test_arguments_that_do_not_fit_are_told_by_the_schema() -> None:
         "Reminder: `edit` takes path and old and new, and all if wanted; `old` must not be left out."
     ]
     assert rules(step(2, "edit", {"path": "a", "old": "", "new": "x", "file": "a"}, "edit: file", event)) == [
-        "Reminder: `edit` takes path and old and new, and all if wanted; it has no `file`."
+        "Reminder: `edit` takes path and old and new, and all if wanted, and nothing else."
     ]
 
 

@@ -57,9 +57,8 @@ def _signature(tool: ToolDefinition, call: Call) -> str:
     text = f"`{tool['name']}` takes {' and '.join(required) or 'no arguments'}"
     text += f", and {' or '.join(optional)} if wanted" if optional else ""
     missing = [name for name in required if name not in call.arguments]
-    strange = [name for name in call.arguments if name not in known and _is_a_name(name)]
-    if strange:
-        return f"{text}; it has no `{strange[0]}`"
+    if any(name not in known for name in call.arguments):
+        return f"{text}, and nothing else"  # a wrong name in the hint is one that a small model writes again
     return f"{text}; `{missing[0]}` must not be left out" if missing else f"{text}, each of the type that is described"
 
 
