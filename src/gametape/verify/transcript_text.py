@@ -20,6 +20,11 @@ _KINDS = {
     words.CONTEXT: "a context manager",
     words.CLASS: "a class",
 }
+_OF_TEST = {
+    words.YOURS: "a function of the test",
+    words.FUNCTION_OF_TEST: "a function of the test",
+    words.ERROR_OF_TEST: "an error",
+}
 _NO_NAMES: Mapping[int, str] = {}
 _PLAIN_REQUESTS = {
     words.HELLO: "the start of the code",
@@ -51,7 +56,10 @@ def object_names(transcript: Transcript) -> dict[int, str]:
 
 
 def describe_request(request: Any, names: Mapping[int, str] = _NO_NAMES) -> str:
-    """What the test asked for."""
+    """What the test asked for; where it answered its own function's call, what that function did."""
+    if request[0] != words.REQUEST:
+        verb = "raised" if request[0] == words.RAISE else "returned"
+        return _short(f"a function of the test {verb} {describe_value(request[2], names)}")
     operation, fields = request[2], request[3]
     if operation in _PLAIN_REQUESTS:
         return _short(_PLAIN_REQUESTS[operation].format(*fields))
@@ -132,9 +140,7 @@ def _describe_object(value: StandIn, names: Mapping[int, str]) -> str:
     number = _number(value)
     if number is not None and number in names:
         return names[number]
-    return {words.YOURS: "a function of the test", words.FUNCTION_OF_TEST: "a function of the test"}.get(
-        value.kind, "an object"
-    )
+    return _OF_TEST.get(value.kind, "an object")
 
 
 def _describe_container(value: Any, names: Mapping[int, str]) -> str:

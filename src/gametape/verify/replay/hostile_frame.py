@@ -107,14 +107,15 @@ def _has_form(kind: int, payload: Any) -> bool:
     if kind == words.HANDLE:
         return type(payload) is tuple and len(payload) in (2, 3) and all(map(_is_reference, payload[:2]))
     if kind == words.FUNCTION:
-        return type(payload) is tuple and len(payload) == _FIELDS and is_number(payload[0])
+        has_fields = type(payload) is tuple and len(payload) == _FIELDS and is_number(payload[0])
+        return has_fields and all(text is None or type(text) is str for text in payload[1:])
     if kind in _NUMBERED:
         return is_number(payload)
     if kind == words.CLASS:
         return _is_reference(payload)
     if kind in (words.MODULE, words.LOGGER):
         return type(payload) is str
-    return _is_error(payload) if kind == words.ERROR else True
+    return kind == words.ERROR and payload is not None and _is_error(payload)
 
 
 def _is_reference(value: Any) -> bool:
@@ -123,6 +124,7 @@ def _is_reference(value: Any) -> bool:
 
 
 def _is_error(payload: Any) -> bool:
+    """Whether these are the fields of an error, and its cause has such fields too or is None."""
     for _ in range(MOST_DEPTH):
         if payload is None:
             return True
