@@ -296,7 +296,7 @@ def test_a_run_that_does_not_wait_learns_evaluates_and_goes_on(finished_run: Pat
     learned = [number for line in updates for number in line["requests"]]
     assert sorted(learned) == list(range(len(learned)))
     assert answer["time"]["learn"] > 0 < answer["time"]["decode"]
-    assert list(answer["time"]) == ["decode", "tools", "verify", "coach", "learn", "idle"]
+    assert list(answer["time"]) == ["decode", "tools", "prepare", "verify", "coach", "learn", "idle"]
     assert answer["device"] == "cpu"
     extend_run(root, 104)
     assert run_training(root)["episodes"] >= 104

@@ -7,7 +7,8 @@ import asyncio
 import contextlib
 import tempfile
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -47,10 +48,12 @@ class TaskSandboxPool:
         reward_kind: RewardKind = "layered",
         store_bytes: int = _STORE_BYTES,
         verifiers: int = 0,
+        preparing: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
     ) -> None:
         """`max_concurrent` bounds the commands, starts and verdicts that run at a time, not the number of rollouts.
-        With `verifiers` so many processes of their own verify, and verdicts are bounded by their number alone."""
-        self._verifiers = verifiers
+        With `verifiers` so many processes of their own verify, and verdicts are bounded by their number alone;
+        `preparing` is entered for as long as they prepare a task."""
+        self._verifiers, self._preparing = verifiers, preparing
         self._home, self._max_concurrent, self._store_bytes = home, max_concurrent, store_bytes
         self.profile, self._reward_kind = profile, reward_kind
         self._cached: OrderedDict[str, tuple[asyncio.Future[str], Verifier]] = OrderedDict()
@@ -62,9 +65,10 @@ class TaskSandboxPool:
             self._zygotes = stack.enter_context(ZygotePool(size=2))
             scheduler = SandboxScheduler(max_concurrent=self._max_concurrent, store=self._store, durably=False)
             self._scheduler = await stack.enter_async_context(scheduler)
-            self._verifier_pool = (
-                await stack.enter_async_context(VerifierPool(self._home, self._verifiers)) if self._verifiers else None
-            )
+            self._verifier_pool: VerifierPool | None = None
+            if self._verifiers:
+                pool = VerifierPool(self._home, self._verifiers, self._preparing)
+                self._verifier_pool = await stack.enter_async_context(pool)
             self._stack = stack.pop_all()
         return self
 
@@ -72,6 +76,11 @@ class TaskSandboxPool:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._stack.__aexit__(kind, error, trace)
+
+    def prepare(self, task: LoadedTask) -> None:
+        """Begin to prepare the verifier of a task that will soon be needed, where verifiers have room."""
+        if self._verifier_pool:
+            self._verifier_pool.prepare(task, ahead=True)
 
     async def open_workspace(self, task: LoadedTask) -> "EpisodeWorkspace":
         """A live sandbox on the task's starting tree. Raises `SandboxError` where the machine cannot give one. The
@@ -131,6 +140,10 @@ class TaskEnvironment:
     def horizon(self) -> int:
         """The number of stages, or 1: how many things must go right one after the other."""
         return len(self.task.task.stages) or 1
+
+    def prepare(self) -> None:
+        """See `TaskSandboxPool.prepare`."""
+        self._sandboxes.prepare(self.task)
 
     def tools(self) -> Sequence[Tool]:
         return self.tools_for_state(AgentState())

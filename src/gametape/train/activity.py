@@ -1,6 +1,7 @@
 """What a run spends its time on: when at least one thing of a kind is under way, as shares of the clock.
 
-Kinds overlap: that is what a run without waits looks like. `idle` is the time in which the policy's network neither
+Kinds overlap: that is what a run without waits looks like. `prepare` is what is learned of each task once, before its
+first verdict, which waits for it; `idle` is the time in which the policy's network neither
 samples nor learns.
 """
 
@@ -16,8 +17,8 @@ from gametape.agent.episode import EpisodeStages
 from gametape.core.messages import GenerateRequest, Generation, Sampling, WeightUpdate
 from gametape.core.protocols import PolicyEngine
 
-Activity = Literal["decode", "tools", "verify", "coach", "learn"]
-ACTIVITIES: tuple[Activity, ...] = ("decode", "tools", "verify", "coach", "learn")
+Activity = Literal["decode", "tools", "prepare", "verify", "coach", "learn"]
+ACTIVITIES: tuple[Activity, ...] = ("decode", "tools", "prepare", "verify", "coach", "learn")
 Interval = tuple[float, float]
 
 _GAP = 0.001

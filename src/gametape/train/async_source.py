@@ -22,6 +22,7 @@ from torch import Tensor
 from gametape.core.config import RunConfig
 from gametape.core.errors import GametapeError
 from gametape.engines.torch.device import choose_placement
+from gametape.record.parent_watch import end_with_peer
 from gametape.train.activity import ActivityClock, ActivityReport
 from gametape.train.algorithms import make_algorithm
 from gametape.train.policy import load_policy
@@ -46,10 +47,20 @@ class _WeightsReady:
 
 
 @dataclass(frozen=True)
+class _Expected:
+    """Requests that will probably come next."""
+
+    requests: tuple[PromptRequest, ...]
+
+
+@dataclass(frozen=True)
 class _AnnotatorState:
     """What the coach of an earlier process knew."""
 
     state: Mapping[str, Any]
+
+
+_Order = PromptRequest | _WeightsReady | _AnnotatorState | _Expected
 
 
 @dataclass(frozen=True)
@@ -106,6 +117,9 @@ class AsyncSource:
     def order(self, request: PromptRequest) -> None:
         self._send(request)
 
+    def expect(self, requests: Sequence[PromptRequest]) -> None:
+        self._send(_Expected(tuple(requests)))
+
     async def take(self) -> RolloutGroup:
         """The next that is finished, whichever was ordered first."""
         return self._taken(await self._finished.get())
@@ -153,7 +167,7 @@ class AsyncSource:
         self._annotator_state = message.annotator
         return message.group
 
-    def _send(self, message: PromptRequest | _WeightsReady | _AnnotatorState | None) -> None:
+    def _send(self, message: "_Order | None") -> None:
         try:
             self._pipe.send(message)
         except OSError:
@@ -191,6 +205,7 @@ def _shared(weights: Weights) -> dict[str, Tensor]:
 
 def _sampler_main(pipe: Connection, config: str, start: str, home: str, buffers: Buffers) -> None:
     """The main function of the sampling process."""
+    end_with_peer(pipe.fileno())
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // 2))
     try:
         asyncio.run(_run_sampler(pipe, RunConfig.model_validate_json(config), Path(start), Path(home), buffers))
@@ -205,25 +220,31 @@ def _sampler_main(pipe: Connection, config: str, start: str, home: str, buffers:
 
 async def _run_sampler(pipe: Connection, config: RunConfig, start: Path, home: Path, buffers: Buffers) -> None:
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS, "rollouts"))
-    async with open_prompt_dataset(config, home) as dataset:
-        await _Sampler(pipe, config, start, dataset, buffers).run()
+    clock = ActivityClock()
+    async with open_prompt_dataset(config, home, clock) as dataset:
+        await _Sampler(pipe, config, start, dataset, buffers, clock).run()
 
 
 class _Sampler:
     """A `ConcurrentSource` on weights of its own, which takes orders from a pipe and sends what is finished."""
 
     def __init__(
-        self, pipe: Connection, config: RunConfig, start: Path, dataset: PromptDataset, buffers: Buffers
+        self,
+        pipe: Connection,
+        config: RunConfig,
+        start: Path,
+        dataset: PromptDataset,
+        buffers: Buffers,
+        clock: ActivityClock,
     ) -> None:
-        self._pipe, self._buffers = pipe, buffers
-        self._clock = ActivityClock()
+        self._pipe, self._buffers, self._clock = pipe, buffers, clock
         self._policy = load_policy(start, choose_placement(config.device, config.dtype))
         model = self._policy.sampler(config.rl.max_staleness, threaded=True, clock=self._clock)
         self._engine = model.engine
         algorithm = make_algorithm(config)
         worker = RolloutWorker(model, dataset, config, self._clock, algorithm.reward)
         self._source = ConcurrentSource(worker, algorithm.make_annotator(model, training_limits(config)))
-        self._messages: asyncio.Queue[PromptRequest | _WeightsReady | _AnnotatorState | None] = asyncio.Queue()
+        self._messages: asyncio.Queue[_Order | None] = asyncio.Queue()
 
     async def run(self) -> None:
         """Until the pipe is closed, or anything goes wrong."""
@@ -254,6 +275,8 @@ class _Sampler:
         while (message := await self._messages.get()) is not None:
             if isinstance(message, PromptRequest):
                 self._source.order(message)
+            elif isinstance(message, _Expected):
+                self._source.expect(message.requests)
             elif isinstance(message, _AnnotatorState):
                 self._source.restore_annotator(message.state)
             else:

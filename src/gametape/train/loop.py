@@ -38,6 +38,8 @@ from gametape.train.update_log import UpdateSummary
 from gametape.train.update_metrics import UpdateMetrics
 
 _T = TypeVar("_T")
+_EXPECTED = 2
+"""Times the groups of an update: the prompts after those that are ordered which are made ready meanwhile."""
 
 
 @dataclass
@@ -130,8 +132,11 @@ class TrainingLoop:
         self._stale = []
         while need := groups_to_resample([group.kind for group in taken], wanted, most):
             under_way = sum(request.purpose == "train" for request in progress.ordered)
-            for _ in range(max(need, ahead) - under_way - len(progress.waiting)):
+            orders = range(max(need, ahead) - under_way - len(progress.waiting))
+            for _ in orders:
                 self._order()
+            if orders:
+                self.policy_source.expect([self._request(progress.requests + at) for at in range(_EXPECTED * wanted)])
             group = await self._take()
             progress.episodes += len(group.rollouts)
             progress.past_deadline += sum(rollout.past_deadline for rollout in group.rollouts)
@@ -337,10 +342,11 @@ class TrainingLoop:
         for request in self.progress.ordered:
             self.source.order(request)
 
+    def _request(self, number: int) -> PromptRequest:
+        return PromptRequest(number, self.curriculum.draw(number), seed_for(self.config.seed, "draw", number))
+
     def _order(self) -> None:
-        progress = self.progress
-        seed = seed_for(self.config.seed, "draw", progress.requests)
-        request = PromptRequest(progress.requests, self.curriculum.draw(progress.requests), seed)
+        progress, request = self.progress, self._request(self.progress.requests)
         progress.requests += 1
         progress.ordered.append(request)
         self.source.order(request)

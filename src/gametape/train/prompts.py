@@ -7,10 +7,11 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from gametape.agent.task_environment import TaskSandboxPool
+from gametape.agent.task_environment import TaskEnvironment, TaskSandboxPool
 from gametape.core.config import RunConfig
 from gametape.core.errors import BadInput
 from gametape.core.plural import count_of
@@ -21,6 +22,7 @@ from gametape.record.loaded_task import LoadedTask
 from gametape.tasks.worlds.memory import MemoryPair
 from gametape.tasks.worlds.spec import MEMORY_PRESET, WorldSpec, preset
 from gametape.tasks.worlds.world import World
+from gametape.train.activity import ActivityClock
 from gametape.train.rollouts import PromptRequest
 
 _HELD_OUT_EVERY = 5
@@ -41,6 +43,15 @@ class PromptDataset(Protocol):
 
     def held_out(self, number: int) -> SuiteItem:
         """The n-th prompt that is never trained on."""
+        ...
+
+
+@runtime_checkable
+class PreparableDataset(Protocol):
+    """A dataset of prompts that take a while to prepare."""
+
+    def prepare(self, request: PromptRequest) -> None:
+        """Begin to prepare the prompt of a request that will probably come soon."""
         ...
 
 
@@ -94,6 +105,12 @@ class TaskPromptDataset:
         return [item for at, item in enumerate(self.items) if at % _HELD_OUT_EVERY]
 
 
+    def prepare(self, request: PromptRequest) -> None:
+        environment = self.prompt(request).environment
+        if isinstance(environment, TaskEnvironment):
+            environment.prepare()
+
+
 @dataclass(frozen=True)
 class EnvironmentDataset:
     """Environments of your own: a list of them, or a function that makes one from a seed.
@@ -138,8 +155,8 @@ class EnvironmentDataset:
 
 
 @asynccontextmanager
-async def open_prompt_dataset(config: RunConfig, home: Path) -> AsyncIterator[PromptDataset]:
-    """The dataset that `tasks` of a configuration names."""
+async def open_prompt_dataset(config: RunConfig, home: Path, clock: ActivityClock) -> AsyncIterator[PromptDataset]:
+    """The dataset that `tasks` of a configuration names. The clock hears when tasks are prepared."""
     tasks, seed = config.tasks, config.seed
     if tasks.startswith(WORLDS_PREFIX):
         name = tasks.removeprefix(WORLDS_PREFIX)
@@ -147,7 +164,7 @@ async def open_prompt_dataset(config: RunConfig, home: Path) -> AsyncIterator[Pr
         return
     worlds: list[World] = []
     loaded: list[LoadedTask] = []
-    for task in find_tasks(tasks, home):
+    for task in find_tasks(tasks, home, seed=seed):
         if isinstance(task, World):
             worlds.append(task)
         else:
@@ -160,7 +177,13 @@ async def open_prompt_dataset(config: RunConfig, home: Path) -> AsyncIterator[Pr
     if not config.allow_shared:
         _refuse_shared(tasks, loaded)
     verifiers = config.rollouts.verifiers or max(1, (os.cpu_count() or 1) // 2)
-    pool = TaskSandboxPool(home, config.rollouts.sandboxes or None, reward_kind=config.reward.kind, verifiers=verifiers)
+    pool = TaskSandboxPool(
+        home,
+        config.rollouts.sandboxes or None,
+        reward_kind=config.reward.kind,
+        verifiers=verifiers,
+        preparing=partial(clock.during, "prepare"),
+    )
     async with pool as sandboxes:
         yield TaskPromptDataset(tuple(item_from_task(task, sandboxes, home, config.rl.turns) for task in loaded))
 

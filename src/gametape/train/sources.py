@@ -22,7 +22,7 @@ from gametape.tasks.worlds.memory import MemoryWorld, WriterWorld
 from gametape.tasks.worlds.world import World
 from gametape.train.activity import ActivityClock, ActivityReport, EpisodePhases, PhasedEngine
 from gametape.train.memory_pairs import play_memory_pair
-from gametape.train.prompts import PromptDataset
+from gametape.train.prompts import PreparableDataset, PromptDataset
 from gametape.train.rollouts import (
     GroupAnnotator,
     GroupSource,
@@ -47,6 +47,10 @@ class PolicySource(GroupSource, Protocol):
     @property
     def in_flight(self) -> int:
         """Rollouts that are open now."""
+        ...
+
+    def expect(self, requests: Sequence[PromptRequest]) -> None:
+        """These will probably be ordered next: what takes long before they can be played may begin."""
         ...
 
     def take_activity(self) -> Sequence[ActivityReport]:
@@ -89,6 +93,12 @@ class RolloutWorker:
         self._slots: AbstractAsyncContextManager[Any] = (
             asyncio.Semaphore(config.rollouts.in_flight) if waits else nullcontext()
         )
+
+    def expect(self, requests: Sequence[PromptRequest]) -> None:
+        """Prepare their prompts, where that takes a while."""
+        if isinstance(self._dataset, PreparableDataset):
+            for request in requests:
+                self._dataset.prepare(request)
 
     async def run_group(self, request: PromptRequest) -> tuple[RolloutGroup, Sequence[Episode]]:
         """The first rollout also keeps its turns in words, for monitors: one is enough, because what all rollouts of a
@@ -177,6 +187,9 @@ class _LocalSource:
     @property
     def in_flight(self) -> int:
         return self._worker.in_flight
+
+    def expect(self, requests: Sequence[PromptRequest]) -> None:
+        self._worker.expect(requests)
 
     def take_activity(self) -> Sequence[ActivityReport]:
         return ()

@@ -101,18 +101,18 @@ async def train(
     if algorithm and config.ranks > 1:
         raise BadInput("ranks: an algorithm given as an object stays in this process; name it as arm = module:Class")
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS, "rollouts"))
-    callbacks = callbacks or RunCallbacks()
+    callbacks, clock = callbacks or RunCallbacks(), ActivityClock()
     if algorithm is None:
         algorithm = make_algorithm(config)
     elif isinstance(algorithm, type):
         algorithm = algorithm(config)
     opened: AbstractAsyncContextManager[PromptDataset] = (
-        nullcontext(dataset) if dataset else open_prompt_dataset(config, home)
+        nullcontext(dataset) if dataset else open_prompt_dataset(config, home, clock)
     )
     trackers = open_trackers(config.track, directory.root, config)
     async with opened as prompts:
         await _prepare_start_weights(config, directory, home, prompts, callbacks)
-        return await _run_training(config, directory, home, prompts, algorithm, callbacks, trackers)
+        return await _run_training(config, directory, home, prompts, algorithm, callbacks, trackers, clock)
 
 
 async def _run_training(
@@ -123,6 +123,7 @@ async def _run_training(
     algorithm: Algorithm,
     callbacks: RunCallbacks,
     trackers: Sequence[Tracker],
+    clock: ActivityClock,
 ) -> dict[str, Any]:
     placement = choose_placement(config.device, config.dtype)
     require_devices(config, placement.device)
@@ -140,7 +141,9 @@ async def _run_training(
     behaviour = BehaviourMonitor(directory.behaviour, sizes["behaviour"])
     learner = _open_learner(config, directory, policy, algorithm)
     try:
-        loop = _build_loop(config, directory, home, policy, dataset, algorithm, learner, log, behaviour, callbacks)
+        loop = _build_loop(
+            config, directory, home, policy, dataset, algorithm, learner, log, behaviour, callbacks, clock
+        )
         try:
             if saved and state:
                 loop.restore(saved, state)
@@ -258,8 +261,9 @@ def _build_loop(
     log: MetricsLog,
     behaviour: BehaviourMonitor,
     callbacks: RunCallbacks,
+    clock: ActivityClock,
 ) -> TrainingLoop:
-    rl, clock = config.rl, ActivityClock()
+    rl = config.rl
     policy_source, pause = _open_policy_source(config, directory, home, policy, dataset, algorithm, clock)
     own = algorithm.make_source(dataset, policy)
     return TrainingLoop(

@@ -55,6 +55,8 @@ class PreparedTask:
     floor: Floor = NO_FLOOR
     fresh_calls: int = 0
     """How many fresh calls a verdict gets."""
+    from_disk: bool = False
+    """Whether another verifier, perhaps in another process, had learned it before."""
 
     @functools.cached_property
     def ways(self) -> TestWays:
@@ -100,7 +102,7 @@ def prepare_task(
     on_progress: StageProgress = ignore_progress,
 ) -> PreparedTask:
     """Read it from disk where it is known, else run the reference a few times, and trivial programs."""
-    path = home / "prepared" / f"{loaded_task.digest}.json" if home else None
+    path = preparation_path(home, loaded_task) if home else None
     if path and (known := _read(path, loaded_task, recording)):
         return known
     if unrecorded_tests(loaded_task, recording) and loaded_task.reference is not None:
@@ -117,9 +119,15 @@ def prepare_task(
         floor = measure_floor(loaded_task, confirming, seconds, agreement, on_progress, shared)
         prepared = replace(prepared, floor=floor, fresh_calls=calls)
     if path:
-        path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, json.dumps(_document(prepared)).encode())
     return prepared
+
+
+def preparation_path(home: Path, loaded_task: LoadedTask, suffix: str = ".json") -> Path:
+    """Where what was learned about a task lies, in a directory that is there."""
+    directory = home / "prepared"
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory / f"{loaded_task.digest}{suffix}"
 
 
 def _with_replay_events(
@@ -226,6 +234,7 @@ def _read(path: Path, loaded_task: LoadedTask, recording: Recording | None) -> P
             recording=recording,
             floor=Floor(**known["floor"]),
             fresh_calls=known["fresh_calls"],
+            from_disk=True,
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None

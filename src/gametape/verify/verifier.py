@@ -15,16 +15,18 @@ from pathlib import Path
 
 from gametape.core.verdict import Check, FreshCalls, Signal, Verdict
 from gametape.record.loaded_task import LoadedTask
+from gametape.record.lock import locked
 from gametape.record.source_tree import SourceTree
 from gametape.verify import result_counts, verdict_cache
 from gametape.verify.assurance import assurance_level, describe_assurance
 from gametape.verify.fresh.bundles import FreshCall
 from gametape.verify.fresh.judge import FreshJudge, FreshResult
+from gametape.verify.fresh.stored_calls import StoredCalls
 from gametape.verify.grader_report import GradedVerdict, grade
 from gametape.verify.integrity import find_flags
 from gametape.verify.layers import ScoringContext, run_layers
 from gametape.verify.layers.profiles import Profile
-from gametape.verify.preparation import PreparedTask, prepare_task
+from gametape.verify.preparation import PreparedTask, preparation_path, prepare_task
 from gametape.verify.progress import LEAST_FRESH_CALLS, agrees_enough, fresh_gap
 from gametape.verify.replay.recording import Recording, record_tests
 from gametape.verify.replay.replayer import Replayer
@@ -45,9 +47,10 @@ _UNASKED = Signal(name="no fresh calls", detail="the reference did not answer in
 class Verifier:
     """Verifies workspaces of one task. Safe to use from many threads; verdicts are kept under `home`.
 
-    `zygotes` is a pool that several verifiers may share; without one each zygote is started when it is needed. For a
-    task without a reference, `prepared` gives what the reference would have shown. `on_progress` hears of the stages
-    of preparation, which take longest.
+    `zygotes` and `sandboxes` are pools that several verifiers may share; without a pool each zygote is started when it
+    is needed. For a task without a reference, `prepared` gives what the reference would have shown. `on_progress` hears
+    of the stages of preparation, which take longest. Of all verifiers of a task with this home one prepares it, in
+    whatever process; the others wait, and read what it found.
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class Verifier:
         keep_verdicts: bool = True,
         prepared: PreparedTask | None = None,
         on_progress: StageProgress = ignore_progress,
+        sandboxes: ReplaySandboxes | None = None,
     ) -> None:
         self._on_progress = on_progress
         self.loaded_task = loaded_task
@@ -69,8 +73,8 @@ class Verifier:
         self._policy = runner_policy(loaded_task.interpreter)
         self._prepared = prepared
         self._preparing = threading.Lock()
-        self._sandboxes = ReplaySandboxes()
-        self._stack.callback(self._sandboxes.close)
+        self._sandboxes = sandboxes or self._stack.enter_context(ReplaySandboxes())
+        self._stored_calls = StoredCalls(home, loaded_task) if home else None
         self._fresh: FreshJudge | None = None
         self._compared: int | None = None
 
@@ -118,6 +122,10 @@ class Verifier:
 
     def _prepare(self) -> PreparedTask:
         task = self.loaded_task
+        with locked(preparation_path(self._home, task, ".lock")):
+            return self._prepare_alone(task)
+
+    def _prepare_alone(self, task: LoadedTask) -> PreparedTask:
         recording = None
         if task.task.mode != "shared" and task.reference is not None:
             recording = record_tests(task, self._zygotes, self._sandboxes, self._home, self._on_progress)
@@ -134,7 +142,8 @@ class Verifier:
         )
 
     def _open_fresh(self, recording: Recording) -> FreshJudge:
-        judge = FreshJudge([*recording.transcripts.values()], self.loaded_task, self._sandboxes)
+        transcripts = [*recording.transcripts.values()]
+        judge = FreshJudge(transcripts, self.loaded_task, self._sandboxes, stored=self._stored_calls)
         return self._stack.enter_context(judge)
 
     def _count_fresh(self) -> int:

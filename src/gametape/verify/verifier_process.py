@@ -13,8 +13,10 @@ from pathlib import Path
 from gametape.core.errors import GametapeError
 from gametape.core.verdict import Verdict
 from gametape.record.loaded_task import LoadedTask
+from gametape.record.parent_watch import end_with_peer
 from gametape.sandbox.keeper_client import SandboxError
 from gametape.verify.layers.profiles import Profile
+from gametape.verify.replay.sandbox import ReplaySandboxes
 from gametape.verify.reward import RewardKind
 from gametape.verify.runner import ZygotePool
 from gametape.verify.verifier import Verifier
@@ -35,6 +37,14 @@ class VerifyRequest:
 
 
 @dataclass(frozen=True)
+class Preparation:
+    """A task is prepared."""
+
+    made: bool
+    """By this process just now; else what another one had made was read."""
+
+
+@dataclass(frozen=True)
 class VerifyFailure:
     """Why there is no verdict. `infrastructure`: it says nothing about the workspace."""
 
@@ -45,13 +55,15 @@ class VerifyFailure:
 class _Verifiers:
     """Prepared verifiers by the digest of their task."""
 
-    def __init__(self, home: Path, zygotes: ZygotePool) -> None:
-        self._home, self._zygotes = home, zygotes
+    def __init__(self, home: Path, zygotes: ZygotePool, sandboxes: ReplaySandboxes) -> None:
+        self._home, self._zygotes, self._sandboxes = home, zygotes, sandboxes
         self._by_digest: OrderedDict[str, Verifier] = OrderedDict()
 
     def find(self, request: VerifyRequest) -> Verifier:
         if request.task is not None and request.digest not in self._by_digest:
-            self._by_digest[request.digest] = Verifier(request.task, self._home, self._zygotes)
+            self._by_digest[request.digest] = Verifier(
+                request.task, self._home, self._zygotes, sandboxes=self._sandboxes
+            )
             if len(self._by_digest) > MAX_TASKS:
                 self._by_digest.popitem(last=False)[1].close()
         self._by_digest.move_to_end(request.digest)
@@ -62,12 +74,11 @@ class _Verifiers:
             verifier.close()
 
 
-def _answer(verifiers: _Verifiers, request: VerifyRequest) -> Verdict | VerifyFailure | None:
+def _answer(verifiers: _Verifiers, request: VerifyRequest) -> Verdict | VerifyFailure | Preparation:
     try:
         verifier = verifiers.find(request)
         if request.workspace is None:
-            verifier.prepared()
-            return None
+            return Preparation(made=not verifier.prepared().from_disk)
         return verifier.verify(request.workspace, request.profile, request.kind)
     except GametapeError as error:
         return VerifyFailure(str(error), isinstance(error, SandboxError))
@@ -78,8 +89,9 @@ def _answer(verifiers: _Verifiers, request: VerifyRequest) -> Verdict | VerifyFa
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which closes this process
     connection, home = Connection(int(sys.argv[1])), Path(sys.argv[2])
-    with ZygotePool(size=1) as zygotes:
-        verifiers = _Verifiers(home, zygotes)
+    end_with_peer(connection.fileno())
+    with ZygotePool(size=1) as zygotes, ReplaySandboxes() as sandboxes:
+        verifiers = _Verifiers(home, zygotes, sandboxes)
         try:
             while True:
                 request: VerifyRequest = connection.recv()

@@ -18,6 +18,7 @@ from gametape.verify.fresh.player import ProgramPlayer, play_within
 from gametape.verify.fresh.readable_program import answer_text, program_text
 from gametape.verify.fresh.source import FreshSource
 from gametape.verify.fresh.stock import CallStock
+from gametape.verify.fresh.stored_calls import StoredCalls
 from gametape.verify.replay.replayer import Replayer
 from gametape.verify.replay.sandbox import ReplaySandboxes
 from gametape.verify.replay.transcript import Transcript
@@ -63,7 +64,10 @@ class FreshJudge:
         sandboxes: ReplaySandboxes,
         calls: int = CALLS,
         seed: int | None = None,
+        stored: StoredCalls | None = None,
     ) -> None:
+        """`stored` are calls that other processes have left, and for which this one leaves some."""
+        self._stored = stored
         self._loaded_task = loaded_task
         self._sandboxes = sandboxes
         self._lock = threading.Lock()
@@ -109,9 +113,15 @@ class FreshJudge:
 
     def _prepared(self) -> int:
         if self._ready is None and self.source is not None:
-            self.source.prepare()
-            self._stock = CallStock(self.source)
+            stored = self._stored.take() if self._stored else None
+            if stored is None:
+                self.source.prepare()
+            else:
+                self.source.calls = stored.wanted
+            self._stock = CallStock(self.source, stored.calls if stored else ())
             self._ready = len(self._stock.take())
+            if self._stored and self._ready and stored is None:
+                self._background.submit(self._stored.fill, self._stock.draw_for_others)
         return self._ready or 0
 
     def ask(self, sources: SourceTree, calls: Sequence[FreshCall]) -> FreshResult:

@@ -107,9 +107,13 @@ class FreshSource:
         self._drawn: dict[Place, list[object]] = {}
         self.greeting = greeting(self.transcripts)
         self._players: dict[str, ProgramPlayer] = {}
+        self._is_prepared = False
 
     def prepare(self) -> None:
-        """Find the programs that can be changed and that exercise the feature."""
+        """Find the programs that can be changed and that exercise the feature, once."""
+        if self._is_prepared:
+            return
+        self._is_prepared = True
         programs = read_programs(self.transcripts)
         self.corpus.learn(programs)
         rng = random.Random(self.seed)
@@ -171,7 +175,9 @@ class FreshSource:
         played.awaited_errors = self._awaited_errors
 
     def draw(self, seed: int, calls: int | None = None) -> list[FreshCall]:
-        """A set of answered calls; the same one for the same seed and the same history of draws."""
+        """A set of answered calls; the same one for the same seed and the same history of draws. Prepares what is not
+        prepared."""
+        self.prepare()
         rng = random.Random(seed)
         wanted = self.calls if calls is None else calls
         hard: list[AnsweredProgram] = []

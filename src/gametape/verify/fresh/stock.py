@@ -1,13 +1,16 @@
 """Answered calls that are kept for a while: to answer one costs more than to ask it.
 
-A set is chosen at random from a stock of a few times as many calls. No call is in more than a few sets.
+A set is chosen at random from a stock of a few times as many calls. No call is in more than a few sets. What a stock
+begins with may have been drawn by another process, which then uses none of it.
 """
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gametape.verify.fresh.bundles import FreshCall, take_turns
 from gametape.verify.fresh.source import FreshSource
+from gametape.verify.fresh.stored_calls import CallSet
 
 _MOST_USES = 4
 _SETS_AHEAD = 3
@@ -23,16 +26,16 @@ class _StockedCall:
 class CallStock:
     """The calls of one source. Not thread-safe."""
 
-    def __init__(self, source: FreshSource) -> None:
+    def __init__(self, source: FreshSource, calls: Sequence[FreshCall] = ()) -> None:
         self._source = source
         self._chance = secrets.SystemRandom()
-        self._calls: list[_StockedCall] = []
+        self._calls = [_StockedCall(call) for call in calls]
 
     def take(self) -> list[FreshCall]:
         """A set of calls, drawn from secrets."""
         wanted = self._source.calls
         if len(self._calls) < wanted * _SETS_AHEAD:
-            self._calls += self._draw(wanted if self._calls else wanted * _SETS_AHEAD)
+            self._calls += map(_StockedCall, self._draw(wanted if self._calls else wanted * _SETS_AHEAD))
         chosen = {id(call) for call in take_turns([one.call for one in self._calls], wanted, self._chance)}
         taken = [one for one in self._calls if id(one.call) in chosen]
         for one in taken:
@@ -41,5 +44,9 @@ class CallStock:
         self._chance.shuffle(taken)
         return [one.call for one in taken]
 
-    def _draw(self, count: int) -> list[_StockedCall]:
-        return [_StockedCall(call) for call in self._source.draw(secrets.randbits(62), count)]
+    def draw_for_others(self) -> CallSet:
+        """What another stock begins with; this one does not use it."""
+        return CallSet(self._source.calls, tuple(self._draw(self._source.calls * _SETS_AHEAD)))
+
+    def _draw(self, count: int) -> list[FreshCall]:
+        return self._source.draw(secrets.randbits(62), count)
