@@ -13,6 +13,7 @@ from gametape.record.home import home_directory
 from gametape.train.algorithms import make_algorithm
 from gametape.train.algorithms.base import Algorithm
 from gametape.train.config_file import config_from_mapping, read_config
+from gametape.train.early_checks import ENVIRONMENTS_FROM_PYTHON
 from gametape.train.prompts import EnvironmentDataset
 from gametape.train.sources import Reward
 from gametape.train.training import RunCallbacks, run_training
@@ -40,20 +41,22 @@ def train_policy(
     learns the words of their prompts and tools; `words` are further ones. `reward` makes the reward of an episode out
     of its score. `algorithm` takes the place of `config.arm`.
     """
-    settings = _settings(config, "environments given from Python" if environments is not None else None)
+    settings = _settings(config, ENVIRONMENTS_FROM_PYTHON if environments is not None else None)
     settings, chosen = _algorithm(settings, algorithm)
     if reward is not None:
         if settings.rl.asynchronous:
             raise BadInput("rl.asynchronous: a reward given as a function stays in this process; turn it off")
         chosen.reward = _checked_reward(reward)
-    given = reward is not None or algorithm is not None
+    objects = {"environments": environments, "reward": reward, "algorithm": algorithm}
+    given = [name for name, value in objects.items() if value is not None]
     return run_training(
         settings,
         Path(out),
         home=home_directory(Path(home) if home is not None else None),
         dataset=None if environments is None else _dataset(environments, settings.seed, words),
-        algorithm=chosen if given else None,
+        algorithm=chosen if reward is not None or algorithm is not None else None,
         callbacks=callbacks,
+        given=given,
     )
 
 

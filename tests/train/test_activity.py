@@ -45,7 +45,15 @@ def test_idle_is_when_the_network_neither_samples_nor_learns() -> None:
     ledger.add(ActivityReport(10.0, {"decode": [(0.0, 4.0)], "tools": [(0.0, 10.0)]}))
     ledger.add(ActivityReport(10.0, {"learn": [(3.0, 6.0)]}))
     shares = ledger.close_window(10.0).shares
-    assert shares == {"decode": 0.4, "tools": 1.0, "verify": 0.0, "coach": 0.0, "learn": 0.3, "idle": 0.4}
+    assert shares == {
+        "decode": 0.4,
+        "tools": 1.0,
+        "prepare": 0.0,
+        "verify": 0.0,
+        "coach": 0.0,
+        "learn": 0.3,
+        "idle": 0.4,
+    }
 
 
 def test_what_reaches_beyond_a_window_counts_for_the_next() -> None:

@@ -1,6 +1,7 @@
 """`gametape train`: train a policy on rewards that can be checked."""
 
 import asyncio
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,14 +14,26 @@ from gametape.record.home import home_directory
 
 if TYPE_CHECKING:
     from gametape.core.config import RunConfig
-    from gametape.train.run_directory import RunDirectory
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
 @app.command()
 def train(
-    config: Annotated[Path | None, typer.Argument(help="A TOML file; see configs/ and --defaults.")] = None,
+    config: Annotated[
+        Path | None, typer.Argument(help="A TOML file; see configs/ and --defaults. None is needed with --tasks.")
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="M", help="What is trained: a Hugging Face model directory, smollm2, tiny, or a run."),
+    ] = None,
+    tasks: Annotated[
+        str | None,
+        typer.Option(metavar="T", help="What it is trained on: a directory of tasks, katas:FAMILY or worlds:NAME."),
+    ] = None,
+    arm: Annotated[
+        str | None, typer.Option(metavar="ARM", help="How: rlvr (default), rlvr_ttf, rlvr_ttf_gated, rejection or sft.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(metavar="RUN", help="A new directory for the run.")] = None,
     resume: Annotated[
         Path | None, typer.Option(metavar="RUN", help="Continue this run after its last checkpoint.")
@@ -39,7 +52,11 @@ def train(
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
-    """Train a policy with CONFIG: an optional warm start, then rollouts, rewards and updates.
+    """Train a policy: an optional warm start, then rollouts, rewards and updates.
+
+    What to train, on what and how is said by --model, --tasks and --arm, by a file CONFIG, or by both: options count
+    more than the file, and --set more than either. katas:lists:200 are 200 small functions to write (arithmetic,
+    strings, lists, dicts or all).
 
     RUN holds everything: config.toml, metrics.jsonl (a line for each update), start/ (the first weights) and
     checkpoints/ (each with a model/ that transformers and vLLM load). An interrupted run, even after kill -9, goes on
@@ -49,7 +66,8 @@ def train(
 
     Defaults go by the policy: for a tiny one (model = "tiny", or weights that train in worlds) turns of 16 tokens,
     rollouts that count for 64 and a learning rate of 3e-4; for any other 1024, 2048 and 5e-6. The reward of tasks is
-    layered unless reward.kind says pass_rate or binary. --defaults prints every setting.
+    layered unless reward.kind says pass_rate or binary. It trains on the GPU where there is one (device, dtype).
+    context.tokens shortens the window or, with context.rope_scaling, lengthens it. --defaults prints every setting.
 
     Tasks in shared mode run the agent's code in one process with their tests, where a verdict can be forged; they are
     refused unless --allow-shared or allow_shared = true asks for them.
@@ -60,6 +78,8 @@ def train(
 
     \b
     Examples:
+      gametape train --model smollm2 --tasks katas:lists --out runs/katas
+      gametape train --model ./Qwen3-0.6B --tasks suites/mined --arm rlvr_ttf --set lora.rank=32 --set episodes=2000
       gametape train configs/rlvr-moderate.toml --out runs/first
       gametape train configs/rlvr-moderate.toml --out runs/second --seed 1 --set rl.group_size=16
       gametape train --resume runs/first
@@ -71,42 +91,62 @@ def train(
         typer.echo(default_config_toml())
         return
     from gametape.core.errors import Interrupted
+    from gametape.train.early_checks import check_early
 
     home = home_directory(home)
     changes = [*(changes or []), *(["allow_shared=true"] if allow_shared else [])]
-    directory, settings = _open_run(config, out, resume, seed, changes)
+    options = {"model": model, "tasks": tasks, "arm": arm, "seed": seed}
+    given = {name: value for name, value in options.items() if value is not None}
+    root, settings = _open_run(config, out, resume, given, changes)
+    check_early(settings, home)
     try:
-        answer = _run_training(directory, settings, home, resumed=resume is not None)
+        answer = _run_training(root, settings, home, resumed=resume is not None)
     except KeyboardInterrupt:
-        raise Interrupted(
-            f"interrupted; go on with: gametape train --resume {printable_path(directory.root)}"
-        ) from None
+        raise Interrupted(f"interrupted; go on with: gametape train --resume {printable_path(root)}") from None
     emit(answer, as_json, _show)
     raise typer.Exit(1 if answer["stopped_by"].startswith("nan") else 0)
 
 
 def _open_run(
-    config: Path | None, out: Path | None, resume: Path | None, seed: int | None, changes: list[str]
-) -> "tuple[RunDirectory, RunConfig]":
+    config: Path | None, out: Path | None, resume: Path | None, given: dict[str, Any], changes: list[str]
+) -> "tuple[Path, RunConfig]":
+    """Where the run lies or will lie, and its settings. Loads nothing heavy."""
     from gametape.core.errors import BadInput
     from gametape.train.config_file import read_config
-    from gametape.train.run_directory import RunDirectory
+    from gametape.train.early_checks import CONFIG, check_free, check_resumable_here, holds_run
 
     if resume is not None:
-        if config or out or seed is not None:
-            raise BadInput("--resume continues a run as it was begun: give no CONFIG, --out or --seed with it")
-        directory = RunDirectory(resume)
-        return directory, directory.resume_config(changes)
-    if config is None:
-        raise BadInput("give a configuration file, or --resume RUN, or --defaults to see what can be set")
-    if seed is not None:
-        changes = [*changes, f"seed={seed}"]
-    settings = read_config(config, changes)
-    directory = RunDirectory(out or free_name(Path("runs") / config.stem))
-    if directory.holds_run:
-        root = printable_path(directory.root)
-        raise BadInput(f"{root}: there is a run here already; give --resume {root}, or another --out")
-    return directory, settings
+        if config or out or given:
+            names = ", ".join(["CONFIG", "--out", *(f"--{name}" for name in given)])
+            raise BadInput(f"--resume continues a run as it was begun: give no {names} with it")
+        if not (resume / CONFIG).exists():
+            raise BadInput(f"{printable_path(resume)}: there is no run here to resume (no {CONFIG})")
+        settings = read_config(resume / CONFIG, changes)
+        check_resumable_here(resume, settings)
+        return resume, settings
+    settings = read_config(config, changes, given if config else _with_defaults(given, changes))
+    name = config.stem if config else re.sub(r"[^\w.-]+", "-", f"{settings.arm}-{Path(settings.tasks).name}")
+    root = out or free_name(Path("runs") / name)
+    if holds_run(root):
+        there = printable_path(root)
+        raise BadInput(f"{there}: there is a run here already; give --resume {there}, or another --out")
+    check_free(root)
+    return root, settings
+
+
+def _with_defaults(given: dict[str, Any], changes: list[str]) -> dict[str, Any]:
+    """Without a file: what there is no default for must be said, and the arm is that of plain rewards."""
+    from gametape.core.errors import BadInput
+
+    said = {*given, *(change.partition("=")[0].strip() for change in changes)}
+    tasks = "--tasks T (a directory of tasks, katas:FAMILY or worlds:NAME)"
+    missing = [] if "tasks" in said else [tasks]
+    missing += [] if "model" in said or str(given.get("tasks", "worlds:")).startswith("worlds:") else ["--model M"]
+    if not said and missing:
+        raise BadInput("give --model M and --tasks T, or a configuration file, or --resume RUN (see --help)")
+    if missing:
+        raise BadInput(f"give {' and '.join(missing)} too, or a configuration file")
+    return {"arm": "rlvr", **given}
 
 
 def free_name(wanted: Path) -> Path:
@@ -118,16 +158,18 @@ def free_name(wanted: Path) -> Path:
     return path
 
 
-def _run_training(directory: "RunDirectory", config: "RunConfig", home: Path | None, resumed: bool) -> dict[str, Any]:
+def _run_training(root: Path, config: "RunConfig", home: Path | None, resumed: bool) -> dict[str, Any]:
     from gametape.core.errors import MissingDependency
 
     try:
         from gametape.terminal.training_view import TrainView
+        from gametape.train.run_directory import RunDirectory
         from gametape.train.training import train as run
     except ImportError as error:
         raise MissingDependency(
             f"training needs torch and transformers: pip install 'gametape[train]' ({error})"
         ) from error
+    directory = RunDirectory(root)
     with directory.lock() if resumed else directory.begin(config):
         changed = directory.change_config(config)
         with TrainView(config) as view:

@@ -108,6 +108,15 @@ class MemoryConfig(ConfigSection):
     """Keep weights in float32, gradients and the optimiser's state in the machine's memory instead of the GPU's."""
 
 
+class ContextConfig(ConfigSection):
+    """The window of the policy: what it is given, sampled and trained with. Tiny policies have `tiny.window`."""
+
+    tokens: Annotated[int, Field(ge=64, le=1 << 17)] | None = None
+    """Prompt and completion together; none: the model's own. A shorter one takes less memory."""
+    rope_scaling: Literal["none", "linear", "yarn"] = "none"
+    """How positions beyond the model's own window are made, by a factor of `tokens` over it."""
+
+
 class RLConfig(ConfigSection):
     """The group-relative policy gradient on verified rewards."""
 
@@ -349,7 +358,7 @@ class RunConfig(ConfigSection):
     model: str = "tiny"
     """`tiny` makes one and warm-starts it; else smollm2, a directory of weights, or another run."""
     tasks: str
-    """worlds:NAME, a suite of worlds, or a directory of tasks."""
+    """A directory of tasks, katas:FAMILY[:COUNT], worlds:NAME, or a suite of worlds."""
     allow_shared: bool = False
     """Also take tasks in shared mode, where tests and code share a process and a verdict can be forged."""
     seed: Annotated[int, Field(ge=0)] = 0
@@ -376,6 +385,7 @@ class RunConfig(ConfigSection):
     optim: OptimConfig = OptimConfig()
     lora: LoraConfig = LoraConfig()
     memory: MemoryConfig = MemoryConfig()
+    context: ContextConfig = ContextConfig()
     rl: RLConfig = RLConfig()
     rollouts: RolloutsConfig = RolloutsConfig()
     reward: RewardConfig = RewardConfig()

@@ -1,4 +1,4 @@
-"""Suites: a directory of tasks, one task, a list file, a directory of worlds, or a preset of worlds by name."""
+"""Suites: a directory of tasks, one task, a list file, a directory of worlds, or worlds or katas by name."""
 
 import hashlib
 from collections import Counter
@@ -19,7 +19,7 @@ from gametape.engines.conversation import Model
 from gametape.engines.scripted import ScriptedCall, ScriptedTurn
 from gametape.record.errors import printable_path, read_error
 from gametape.record.loaded_task import LoadedTask
-from gametape.tasks.katas.generator import kata_family
+from gametape.tasks.katas.generator import KATAS_PREFIX, kata_family, named_katas
 from gametape.tasks.loader import load_task
 from gametape.tasks.worlds.experts import ErrorAtTurnsExpert, Expert, NoisyExpert, perfect_expert, script_episode
 from gametape.tasks.worlds.suite import is_suite, load_suite, preset_worlds
@@ -53,9 +53,14 @@ def find_tasks(suite: str, home: Path, limit: int | None = None, seed: int = 0) 
     """The worlds or tasks of a suite, at most `limit` of them. Raises `BadInput` if there are none."""
     if suite.startswith(WORLDS_PREFIX):
         return preset_worlds(suite, limit or DEFAULT_WORLD_COUNT, seed)
+    if suite.startswith(KATAS_PREFIX):
+        return named_katas(suite.removeprefix(KATAS_PREFIX), seed)[:limit]
     path = Path(suite)
     if not path.exists():
-        raise BadInput(f"{printable_path(path)}: no such suite; give a directory of tasks, a list file or worlds:NAME")
+        raise BadInput(
+            f"{printable_path(path)}: no such suite; "
+            "give a directory of tasks, a list file, worlds:NAME or katas:FAMILY"
+        )
     if path.is_dir() and is_suite(path) and (worlds := load_suite(path)[:limit]):
         return worlds
     loaded = [load_task(directory, home) for directory in [*_task_directories(path)][:limit]]

@@ -19,26 +19,34 @@ _TABLE = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?$")
 _KEY = re.compile(r"\s*([A-Za-z0-9_.\-\" ]+?)\s*=")
 
 
-def read_config(path: Path, settings: Iterable[str] = ()) -> RunConfig:
-    """`settings` are `key.path=value`, as TOML; a value that is no TOML is taken as text."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"{path}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{path}: not UTF-8: byte {error.start}") from error
+def read_config(path: Path | None, settings: Iterable[str] = (), options: Mapping[str, Any] | None = None) -> RunConfig:
+    """`settings` are `key.path=value`, as TOML; a value that is no TOML is taken as text. `options` are settings that
+    have an option of their own, such as `--model`: they count more than the file and less than `settings`. Without a
+    file everything else has its default."""
+    text = _read_text(path) if path else ""
+    options = options or {}
     try:
         document = with_current_keys(tomllib.loads(text))
     except (ValueError, RecursionError) as error:
         raise BadInput(f"{path}: not TOML: {error}") from error
     overrides = dict(_parse_setting(setting) for setting in settings)
-    for key, value in overrides.items():
+    for key, value in [*options.items(), *overrides.items()]:
         _set_value(document, key.split("."), value)
     try:
         return RunConfig.model_validate(document)
     except ValidationError as error:
         problem = problems_from(error, document)[0]
-        raise BadInput(f"{_where(path, text, problem.path, overrides)}: {_described(problem)}") from error
+        where = "--set" if problem.path in overrides else f"--{problem.path}" if problem.path in options else ""
+        raise BadInput(f"{where or _where(path, text, problem.path)}: {_described(problem)}") from error
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path}: not UTF-8: byte {error.start}") from error
 
 
 def config_from_mapping(document: Mapping[str, Any]) -> RunConfig:
@@ -87,9 +95,9 @@ def _set_value(document: dict[str, Any], keys: Sequence[str], value: Any) -> Non
     document[last] = value
 
 
-def _where(path: Path, text: str, key_path: str, overrides: Iterable[str]) -> str:
-    if key_path in overrides:
-        return "--set"
+def _where(path: Path | None, text: str, key_path: str) -> str:
+    if path is None:
+        return "settings"
     line = _line(text, key_path)
     return f"{path}, line {line}" if line else str(path)
 

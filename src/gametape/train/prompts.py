@@ -104,7 +104,6 @@ class TaskPromptDataset:
     def _train_items(self) -> list[SuiteItem]:
         return [item for at, item in enumerate(self.items) if at % _HELD_OUT_EVERY]
 
-
     def prepare(self, request: PromptRequest) -> None:
         environment = self.prompt(request).environment
         if isinstance(environment, TaskEnvironment):

@@ -23,12 +23,12 @@ from gametape.record.trajectory_file import save_trajectory
 from gametape.train import checkpoints
 from gametape.train.config_changes import ConfigChange, find_changes, require_resumable
 from gametape.train.config_file import config_to_toml, read_config
+from gametape.train.early_checks import CONFIG, FROM_PYTHON, LOCK, check_free, holds_run
 from gametape.train.rollouts import AnnotatedEpisode, TargetMetrics
 from gametape.train.trackers import Tracker, flat_numbers
 
 START_PREFIX = ".start-"
 """What names begin with while the first weights are made."""
-_LOCK = ".lock"
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class RunDirectory:
 
     @property
     def config(self) -> Path:
-        return self.root / "config.toml"
+        return self.root / CONFIG
 
     @property
     def metrics(self) -> Path:
@@ -72,16 +72,18 @@ class RunDirectory:
         """What was changed when the run was resumed, a line of JSON for each time."""
         return self.root / "config-history.jsonl"
 
-    def create(self, config: RunConfig) -> None:
+    def create(self, config: RunConfig, given: Sequence[str] = ()) -> None:
         """A new run: whatever is there already is not written over."""
         self.check_free()
         self.root.mkdir(parents=True, exist_ok=True)
+        if given:
+            write_atomically(self.root / FROM_PYTHON, json.dumps({"given": list(given)}).encode())
         write_atomically(self.config, config_to_toml(config).encode())
 
     @contextmanager
-    def begin(self, config: RunConfig) -> Iterator[None]:
-        """A new run, held alone for the block. If the block fails before anything of value was made, everything is as
-        it was before; an interrupted run stays, and can be resumed."""
+    def begin(self, config: RunConfig, given: Sequence[str] = ()) -> Iterator[None]:
+        """A new run, held alone for the block, that is `given` these things as objects. If the block fails before
+        anything of value was made, everything is as it was before; an interrupted run stays, and can be resumed."""
         self.check_free()
         missing = [path for path in (self.root, *self.root.parents) if not path.exists()]
         earlier = self.config.read_bytes() if self.config.is_file() else None
@@ -89,7 +91,7 @@ class RunDirectory:
         try:
             with self.lock():
                 try:
-                    self.create(config)
+                    self.create(config, given)
                     yield
                 except Exception:
                     if not self._has_work(config):
@@ -100,16 +102,11 @@ class RunDirectory:
             raise
 
     def check_free(self) -> None:
-        """A run that never got beyond its configuration is no run."""
-        if self.holds_run:
-            raise BadInput(f"{self.root}: there is a run here already; a new run needs a directory of its own")
-        ours = {self.config.name, _LOCK}
-        if self.root.is_dir() and any(path.name not in ours for path in self.root.iterdir()):
-            raise BadInput(f"{self.root}: is not empty; a run needs a new directory")
+        check_free(self.root)
 
     @property
     def holds_run(self) -> bool:
-        return self.start.exists() or self.checkpoints.exists()
+        return holds_run(self.root)
 
     def resume_config(self, settings: Iterable[str] = ()) -> RunConfig:
         """The configuration of a run that is there, with some settings changed (`key=value`)."""
@@ -140,7 +137,7 @@ class RunDirectory:
         """Alone, or not at all."""
         try:
             self.root.mkdir(parents=True, exist_ok=True)
-            fd = os.open(self.root / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
+            fd = os.open(self.root / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
         except OSError as error:
             raise BadInput(f"{self.root}: cannot be written: {error.strerror}") from error
         try:

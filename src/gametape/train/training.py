@@ -69,15 +69,17 @@ def run_training(
     dataset: PromptDataset | None = None,
     algorithm: Algorithm | type[Algorithm] | None = None,
     callbacks: RunCallbacks | None = None,
+    given: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Begin a run in a new directory, or go on with the one that is there, and return its summary. A run that goes on
     may have another length, and other settings of `config_changes.RESUMABLE_SETTINGS`.
 
     `dataset` takes the place of `config.tasks`, and `algorithm`, a class or an object, that of `config.arm`; both then
-    stay in this process, so that `rl.asynchronous` must be off. `home` is where smollm2 and tasks' environments lie.
+    stay in this process, so that `rl.asynchronous` must be off; `given` names what the command line could not make
+    again. `home` is where smollm2 and tasks' environments lie.
     """
     directory = RunDirectory(out_dir)
-    with directory.lock() if directory.holds_run else directory.begin(config):
+    with directory.lock() if directory.holds_run else directory.begin(config, given):
         directory.change_config(config)
         coroutine = train(config, directory, home or out_dir, dataset=dataset, algorithm=algorithm, callbacks=callbacks)
         return asyncio.run(coroutine)

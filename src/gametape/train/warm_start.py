@@ -34,6 +34,7 @@ from gametape.train.demonstrations import (
     random_call,
     random_episode,
 )
+from gametape.train.early_checks import TINY_KNOWS_WORLDS
 from gametape.train.learner import LocalLearner
 from gametape.train.policy import TrainablePolicy, WordLanguage
 from gametape.train.prompts import EnvironmentDataset, PromptDataset, WorldPromptDataset
@@ -55,7 +56,7 @@ async def tiny_language(dataset: PromptDataset) -> WordLanguage | None:
     if isinstance(dataset, WorldPromptDataset):
         return None
     if not isinstance(dataset, EnvironmentDataset):
-        raise BadInput("model: a tiny policy knows the words of worlds only; give worlds:NAME as tasks")
+        raise BadInput(TINY_KNOWS_WORLDS)
     texts = [_HARNESS_WORDS, *dataset.words]
     signatures: dict[str, list[str]] = {}
     for number in range(_EXPLORED_EPISODES):

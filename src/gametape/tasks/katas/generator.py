@@ -1,12 +1,13 @@
 """Draw katas, and write them as task directories."""
 
+import itertools
 from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
 from random import Random
 
 from gametape.core.errors import BadInput
 from gametape.core.task import Task
+from gametape.record.loaded_task import LoadedTask
 from gametape.tasks.atomic_directory import atomic_directory
 from gametape.tasks.katas import arithmetic, dicts, lists, strings
 from gametape.tasks.katas.kata import TASK_NAME_PREFIX, Kata, draw_kata
@@ -18,6 +19,9 @@ TEMPLATES_BY_FAMILY = {
     "lists": lists.TEMPLATES,
     "dicts": dicts.TEMPLATES,
 }
+KATAS_PREFIX = "katas:"
+"""What a suite of katas that are made on the spot begins with."""
+_NAMED_COUNT = 100
 _REPEATED = 1000
 """After so many repetitions in a row, the search for another kata ends."""
 
@@ -28,7 +32,7 @@ def kata_stream(seed: int, family: str | None = None) -> Iterator[Kata]:
     if family is not None and family not in TEMPLATES_BY_FAMILY:
         raise BadInput(f"there is no family {family!r} of katas; the families are: {', '.join(TEMPLATES_BY_FAMILY)}")
     names = [family] if family else list(TEMPLATES_BY_FAMILY)
-    for number in count():
+    for number in itertools.count():
         rng = Random(f"katas/{seed}/{number}")
         name = names[number % len(names)]
         templates = TEMPLATES_BY_FAMILY[name]
@@ -61,9 +65,19 @@ def _different(number: int, seed: int, family: str | None) -> list[Kata]:
             break
         if repeated > _REPEATED:
             raise BadInput(
-                f"there are no {number} different katas of this kind; give --count {len(by_request)} or less"
+                f"there are no {number} different katas of this kind; take a count of {len(by_request)} or less"
             )
     return list(by_request.values())
+
+
+def named_katas(name: str, seed: int) -> list[LoadedTask]:
+    """The katas of a name, `FAMILY` or `FAMILY:COUNT`, in memory; the family `all` takes all in turn."""
+    family, _, count = name.partition(":")
+    if family not in (*TEMPLATES_BY_FAMILY, "all") or (count and not (count.isdecimal() and int(count))):
+        families = ", ".join(TEMPLATES_BY_FAMILY)
+        raise BadInput(f"{KATAS_PREFIX}{name}: give {KATAS_PREFIX}FAMILY or FAMILY:COUNT ({families} or all)")
+    katas = _different(int(count or _NAMED_COUNT), seed, None if family == "all" else family)
+    return [kata.to_loaded_task(f"{seed}-{number:04d}") for number, kata in enumerate(katas)]
 
 
 def kata_family(task: Task) -> str | None:
