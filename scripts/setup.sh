@@ -1,6 +1,8 @@
 #!/bin/sh
 # setup.sh [base]: makes .venv from the pinned constraints, and sees to it that bubblewrap and ripgrep are there.
 # `base` leaves out torch and the tools of the tests: all that runs agents against a model server.
+# A torch that the Python has already is used, where it is a supported one: pip then brings no other, and `base` has what
+# trains besides.
 # Exits 3 when the machine lacks something; the last line is then the one command to type.
 set -eu
 cd "$(dirname "$0")/.."
@@ -43,11 +45,23 @@ if [ ! -x .venv/bin/python ]; then
     echo "setup: making .venv with $("$python" --version)" >&2
     "$python" -m venv .venv
 fi
-echo "setup: installing $what" >&2
 mkdir -p build
+cp constraints.txt build/constraints.txt
+site=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+if torch=$("$python" scripts/machine_torch.py build/machine-torch 2>build/machine-torch.txt); then
+    grep -v '^torch==' constraints.txt >build/constraints.txt
+    echo "torch==$torch" >>build/constraints.txt
+    echo "$(pwd)/build/machine-torch" >"$site/machine-torch.pth"
+    [ -n "$extras" ] || extras='[train]' what="gametape (a minute or two)"
+    echo "setup: using torch $torch of $(command -v "$python")" >&2
+else
+    rm -f "$site/machine-torch.pth"
+    echo "setup: no torch of $(command -v "$python") is used: $(tail -n 1 build/machine-torch.txt)" >&2
+fi
+echo "setup: installing $what" >&2
 # Every package is named as it comes; the whole of what pip says is in build/setup.log.
 {
-    .venv/bin/python -m pip install --disable-pip-version-check --progress-bar off -c constraints.txt -e ".$extras" 2>&1 ||
+    .venv/bin/python -m pip install --disable-pip-version-check --progress-bar off -c build/constraints.txt -e ".$extras" 2>&1 ||
         echo "setup-failed"
 } | tee build/setup.log | sed -nu \
     -e 's/^  *Downloading \(.*\)$/setup:   \1/p' \

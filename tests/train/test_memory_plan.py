@@ -1,5 +1,7 @@
 """What is planned, from the shape alone; and that what does not fit is refused with what would."""
 
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,13 @@ from gametape.train.policy import create_tiny_policy, load_policy
 from tests.train.sharded.families import batch_of
 
 LARGE = Shape(
-    parameters=8_200_000_000, adapted=2_700_000, width=4096, layers=36, head=151_936 * 4096, kv_width=2 * 36 * 1024
+    parameters=8_200_000_000,
+    adapted=2_700_000,
+    width=4096,
+    layers=36,
+    head=151_936 * 4096,
+    kv_width=2 * 36 * 1024,
+    window=16384,
 )
 GPU = Placement("cuda", "bfloat16")
 FREE = 139_000_000_000
@@ -95,7 +103,7 @@ def test_a_rank_holds_its_shards_and_whole_layers() -> None:
 def test_what_does_not_fit_is_refused_with_what_would(start: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert check_memory(start, config(), CPU_FLOAT32).fits
     monkeypatch.setattr(memory_plan, "free_bytes", lambda _device: FREE)
-    monkeypatch.setattr(Shape, "of_directory", classmethod(lambda _cls, _directory: LARGE))
+    monkeypatch.setattr(Shape, "of_directory", classmethod(lambda _cls, _directory, _context: LARGE))
     with pytest.raises(
         NotEnoughMemory, match=r"^8\.2B parameters, full: .* GB; LoRA: .* GB; you have 139 GB; what fits: "
     ):
@@ -105,6 +113,32 @@ def test_what_does_not_fit_is_refused_with_what_would(start: Path, monkeypatch: 
     monkeypatch.setattr(memory_plan, "free_bytes", lambda _device: 1_000_000_000)
     with pytest.raises(NotEnoughMemory, match="take a smaller model"):
         check_memory(start, config(), GPU)
+
+
+def test_the_longest_sample_comes_alone_and_is_planned_for(start: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the window is above what one pass takes; the longest window that would fit is said."""
+    long = replace(LARGE, parameters=600_000_000, head=151_936 * 1024, width=1024, window=1 << 17)
+    alone, packed = (plan_memory(shape, config(), GPU, FREE) for shape in (long, replace(long, window=8192)))
+    wider = alone.bytes_for["activations (estimate)"] / packed.bytes_for["activations (estimate)"]
+    assert wider == (1 << 17) / config().optim.micro_batch_tokens
+    assert alone.kv_tokens(1, 2) == 1 << 17
+    monkeypatch.setattr(Shape, "of_directory", classmethod(lambda _cls, _directory, _context: long))
+    monkeypatch.setattr(memory_plan, "free_bytes", lambda _device: 40_000_000_000)
+    with pytest.raises(NotEnoughMemory, match=r"what fits: --set [^;]*context\.tokens=") as refused:
+        check_memory(start, config(), GPU)
+    said = re.findall(r"--set ([\w.]+)=(\S+)", str(refused.value))
+    tables = {name.partition(".")[0]: {name.partition(".")[2]: int(value)} for name, value in said}
+    fitting = config(**tables)
+    assert plan_memory(replace(long, window=fitting.context.tokens or 0), fitting, GPU, 40_000_000_000).fits
+
+
+def test_a_limit_of_a_container_counts(tmp_path: Path) -> None:
+    limits = {"memory.max": "3000\n", "memory.current": "1200\n", "memory.stat": "anon 900\ninactive_file 200\n"}
+    for name, text in limits.items():
+        (tmp_path / name).write_text(text)
+    assert memory_plan._container_bytes(tmp_path) == 2000
+    (tmp_path / "memory.max").write_text("max\n")
+    assert memory_plan._container_bytes(tmp_path) == memory_plan._container_bytes(tmp_path / "none") == 1 << 62
 
 
 def test_keys_and_values_get_what_is_left() -> None:

@@ -34,7 +34,7 @@ def examine() -> dict[str, Any]:
     from gametape.sandbox.backend import backends
 
     facts = probe_bfloat16()
-    device, reason = _device()
+    device, dtype, reason = _device()
     return {
         "backends": {name: backend.probe().model_dump(mode="json") for name, backend in backends().items()},
         "python": platform.python_version(),
@@ -42,23 +42,24 @@ def examine() -> dict[str, Any]:
         "cpu_bfloat16": facts.model_dump() if facts else None,
         "gpu": _gpu(),
         "device": device,
+        "dtype": dtype,
         "device_reason": reason,
     }
 
 
-def _device() -> tuple[str | None, str]:
-    """What models use here, and why it is not a GPU."""
+def _device() -> tuple[str | None, str | None, str]:
+    """What models use here and compute in, and why."""
     from gametape.core.errors import GametapeError
 
     try:
-        from gametape.engines.torch.device import placement_from_environment, why_no_cuda
+        from gametape.engines.torch.device import placement_from_environment, why_placement
     except ImportError:
-        return None, "torch is not installed"
+        return None, None, "torch is not installed"
     try:
         placement = placement_from_environment()
     except GametapeError as error:
-        return None, str(error)
-    return str(placement), "" if placement.device == "cuda" else why_no_cuda()
+        return None, None, str(error)
+    return str(placement), placement.dtype, why_placement(placement)
 
 
 def _version(package: str) -> str | None:
@@ -90,8 +91,7 @@ def _show(facts: dict[str, Any]) -> None:
     columns = [Column("backend"), Column("works"), Column("has", wraps=True), Column("missing", wraps=True)]
     print_table(columns, rows, console, title="Sandbox backends")
     console.print(f"Python {facts['python']}, torch {facts['torch'] or 'not installed'}, GPU {facts['gpu'] or 'none'}")
-    reason = f" ({facts['device_reason']})" if facts["device_reason"] else ""
-    console.print(f"Models run on: {facts['device'] or 'nothing'}{reason}")
+    console.print(f"Models run on: {facts['device'] or 'nothing'} ({facts['device_reason']})")
     if trial := facts["cpu_bfloat16"]:
         pays = f"{trial['speedup']} times as fast as float32" if trial["works"] else "does not work"
         console.print(f"bfloat16 on this CPU: {pays}")

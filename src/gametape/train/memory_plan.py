@@ -3,16 +3,18 @@
 Weights, gradients and states are counted; activations are estimated, on the high side, and said to be.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoModelForCausalLM
 
-from gametape.core.config import RunConfig
+from gametape.core.config import ContextConfig, RunConfig
 from gametape.core.errors import GametapeError
 from gametape.engines.torch.device import CPU_FLOAT32, Placement
+from gametape.train.context_window import read_model_config
 from gametape.train.token_logprobs import LOGITS_AT_A_TIME
 
 RECOMPUTE_FROM = 20_000_000
@@ -43,12 +45,14 @@ class Shape:
     """Numbers in the matrix that makes logits."""
     kv_width: int
     """Numbers that keys and values of one token take."""
+    window: int
+    """The tokens of its longest sample."""
 
     @classmethod
-    def of_directory(cls, directory: Path) -> "Shape":
-        """Without reading a weight."""
+    def of_directory(cls, directory: Path, context: ContextConfig = ContextConfig()) -> "Shape":  # noqa: B008 - frozen
+        """Without reading a weight, with the window that a run asks for."""
         auto: Any = AutoModelForCausalLM
-        config = AutoConfig.from_pretrained(directory, local_files_only=True, trust_remote_code=False)
+        config = read_model_config(directory, context)
         with torch.device("meta"):
             network = auto.from_config(config)
         text = config.get_text_config()
@@ -63,6 +67,7 @@ class Shape:
             text.num_hidden_layers,
             head.weight.numel(),
             2 * text.num_hidden_layers * kv_heads * head_dim,
+            text.max_position_embeddings,
         )
 
 
@@ -73,6 +78,7 @@ class MemoryPlan:
     shape: Shape
     bytes_for: dict[str, int]
     free: int
+    placement: Placement
 
     @property
     def total(self) -> int:
@@ -85,7 +91,7 @@ class MemoryPlan:
     def kv_tokens(self, most: int, itemsize: int) -> int:
         """How many tokens the sampler can keep the keys and values of: as many as are asked for, or fit."""
         room = int(self.free * _USABLE) - (self.total - self.bytes_for["keys and values"])
-        return max(_FEWEST_KV_TOKENS, min(most, room // (self.shape.kv_width * itemsize)))
+        return max(_fewest_kv_tokens(self.shape), min(most, room // (self.shape.kv_width * itemsize)))
 
     def __str__(self) -> str:
         parts = ", ".join(f"{name} {_gigabytes(size)}" for name, size in self.bytes_for.items() if size)
@@ -108,7 +114,7 @@ def plan_memory(shape: Shape, config: RunConfig, placement: Placement, free: int
     states = 8 if config.optim.name == "adamw" else 6
     on_device = 0 if config.memory.offload else 1
     kept = 1 if _recomputes(config, total) else _KEPT_PER_LAYER
-    rows = config.optim.micro_batch_tokens
+    rows = max(config.optim.micro_batch_tokens, shape.window)  # a sample is never divided
     copies = {
         "start": 0 if rank or not keeps_start else total * narrow,
         "teacher": 0 if not ttf or config.ttf.teacher == "current" else (learned if rank else total) * 4,
@@ -130,15 +136,21 @@ def plan_memory(shape: Shape, config: RunConfig, placement: Placement, free: int
             **{name: -(-size // shards) * here for name, size in sharded.items()},
             **{name: size * here for name, size in whole.items()},
             "sampler": total * (narrow if apart or many else 0) + (total * narrow if many and here > 1 else 0),
-            "keys and values": _FEWEST_KV_TOKENS * shape.kv_width * narrow,
+            "keys and values": _fewest_kv_tokens(shape) * shape.kv_width * narrow,
         },
         free,
+        placement,
     )
 
 
+def _fewest_kv_tokens(shape: Shape) -> int:
+    """Room for one rollout at least."""
+    return max(_FEWEST_KV_TOKENS, shape.window)
+
+
 def check_memory(directory: Path, config: RunConfig, placement: Placement) -> MemoryPlan:
-    """The plan of a run; raises where it does not fit, with what would."""
-    shape, free = Shape.of_directory(directory), free_bytes(placement.device)
+    """The plan of a run with the model in a directory; raises where it does not fit, with what would."""
+    shape, free = Shape.of_directory(directory, config.context), free_bytes(placement.device)
     plan = plan_memory(shape, config, placement, free)
     if not plan.fits:
         raise NotEnoughMemory(f"{describe(plan, config, placement)}; {_advice(plan, config, placement)}")
@@ -162,8 +174,19 @@ def free_bytes(device: str) -> int:
         return int(torch.cuda.mem_get_info()[0])
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+        machine = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
     except (OSError, StopIteration):
+        machine = 1 << 62
+    return min(machine, _container_bytes(Path("/sys/fs/cgroup")))
+
+
+def _container_bytes(group: Path) -> int:
+    """What the limit of a container leaves, where there is one; file caches are given back when they are needed."""
+    try:
+        most, used = int((group / "memory.max").read_text()), int((group / "memory.current").read_text())
+        statistics = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+        return max(0, most - used + int(statistics.get("inactive_file", 0)))
+    except (OSError, ValueError):  # no limit is the word `max`
         return 1 << 62
 
 
@@ -172,21 +195,36 @@ def _recomputes(config: RunConfig, parameters: int) -> bool:
 
 
 def _advice(plan: MemoryPlan, config: RunConfig, placement: Placement) -> str:
-    """The first setting that makes it fit, or nearly."""
-    changes: dict[str, dict[str, Any]] = {
-        "memory.recompute=on": {"memory": {"recompute": "on"}},
-        "optim.micro_batch_tokens=4096": {"optim": {"micro_batch_tokens": min(4096, config.optim.micro_batch_tokens)}},
-        "memory.measure_start=false": {"memory": {"measure_start": False}},
-        "lora.rank=32": {"lora": {"rank": config.lora.rank or 32}},
-    }
-    tried, names = config, []
-    for name, tables in changes.items():
-        for table, values in tables.items():
-            tried = tried.model_copy(update={table: getattr(tried, table).model_copy(update=values)})
-        names.append(f"--set {name}")
-        if plan_memory(plan.shape, tried, placement, plan.free).fits:
-            return f"what fits: {' '.join(names)}"
-    return "take a smaller model, or a device with more memory"
+    """The settings that make it fit, those first that cost least; of windows the longest that does."""
+    micro, window = config.optim.micro_batch_tokens, plan.shape.window
+    shorter = [tokens for tokens in (65536, 32768, 16384, 8192, 4096) if tokens < window]
+    changes: list[tuple[str, str, Any]] = [
+        *([("memory", "recompute", "on")] if not _recomputes(config, plan.shape.parameters) else []),
+        *([("optim", "micro_batch_tokens", 4096)] if micro > 4096 else []),
+        *(("context", "tokens", tokens) for tokens in shorter),
+        *([("memory", "measure_start", False)] if config.memory.measure_start else []),
+        *([("lora", "rank", 32)] if not config.lora.rank else []),
+    ]
+
+    def fits(settings: Mapping[tuple[str, str], Any]) -> bool:
+        tried = config
+        for (table, key), value in settings.items():
+            tried = tried.model_copy(update={table: getattr(tried, table).model_copy(update={key: value})})
+        shape = replace(plan.shape, window=min(window, tried.context.tokens or window))
+        return plan_memory(shape, tried, placement, plan.free).fits
+
+    chosen: dict[tuple[str, str], Any] = {}
+    for table, key, value in changes:
+        chosen[table, key] = value
+        if fits(chosen):
+            break
+    else:
+        return "take a smaller model, or a device with more memory"
+    for name in list(chosen):
+        without = {other: value for other, value in chosen.items() if other != name}
+        chosen = without if fits(without) else chosen
+    settings = " ".join(f"--set {table}.{key}={str(value).lower()}" for (table, key), value in chosen.items())
+    return f"what fits: {settings}"
 
 
 def _gigabytes(size: int) -> str:

@@ -12,9 +12,8 @@ from typing import Any
 from gametape.core.config import RunConfig
 from gametape.core.errors import BadInput, GametapeError
 from gametape.core.seeds import seed_for
-from gametape.engines import smollm2
 from gametape.engines.model_names import find_weights
-from gametape.engines.torch.device import choose_placement
+from gametape.engines.torch.device import Placement, choose_placement
 from gametape.train import checkpoints
 from gametape.train.activity import ActivityClock
 from gametape.train.alarm_advice import ArmTraits
@@ -23,10 +22,12 @@ from gametape.train.algorithms import make_algorithm
 from gametape.train.algorithms.base import Algorithm
 from gametape.train.async_source import AsyncSource
 from gametape.train.checkpoints import CheckpointWriter
+from gametape.train.context_window import read_model_config
+from gametape.train.early_checks import TINY, find_model
 from gametape.train.held_out_eval import ForgettingProbe, HeldOutEvaluator
 from gametape.train.learner import LocalLearner, PolicyLearner
 from gametape.train.loop import TrainingCallbacks, TrainingLoop
-from gametape.train.memory_plan import check_memory, describe
+from gametape.train.memory_plan import MemoryPlan, check_memory, describe
 from gametape.train.policy import TrainablePolicy, create_tiny_policy, load_policy
 from gametape.train.progress import TrainingProgress
 from gametape.train.prompts import Curriculum, PromptDataset, open_prompt_dataset
@@ -112,9 +113,23 @@ async def train(
         nullcontext(dataset) if dataset else open_prompt_dataset(config, home, clock)
     )
     trackers = open_trackers(config.track, directory.root, config)
+    placement = choose_placement(config.device, config.dtype)
+    require_devices(config, placement.device)
+    known = directory.start if directory.start.exists() else None
+    if known is None and config.model != TINY:
+        known = find_model(config.model, home)
+    plan = _plan_memory(known, config, placement, callbacks) if known else None
     async with opened as prompts:
         await _prepare_start_weights(config, directory, home, prompts, callbacks)
-        return await _run_training(config, directory, home, prompts, algorithm, callbacks, trackers, clock)
+        plan = plan or _plan_memory(directory.start, config, placement, callbacks)
+        return await _run_training(config, directory, home, prompts, algorithm, callbacks, trackers, clock, plan)
+
+
+def _plan_memory(model: Path, config: RunConfig, placement: Placement, callbacks: RunCallbacks) -> MemoryPlan:
+    """Before a weight is loaded, so that a run that does not fit allocates nothing."""
+    plan = check_memory(model, config, placement)
+    callbacks.planned(describe(plan, config, placement))
+    return plan
 
 
 async def _run_training(
@@ -126,12 +141,9 @@ async def _run_training(
     callbacks: RunCallbacks,
     trackers: Sequence[Tracker],
     clock: ActivityClock,
+    plan: MemoryPlan,
 ) -> dict[str, Any]:
-    placement = choose_placement(config.device, config.dtype)
-    require_devices(config, placement.device)
-    plan = check_memory(directory.start, config, placement)
-    callbacks.planned(describe(plan, config, placement))
-    policy = load_policy(directory.start, placement)
+    policy = load_policy(directory.start, plan.placement)
     policy.memory = plan
     saved = checkpoints.latest(directory.checkpoints)
     state = checkpoints.load_state(saved) if saved else None
@@ -237,16 +249,16 @@ async def _prepare_start_weights(
         return
     with tempfile.TemporaryDirectory(dir=directory.root, prefix=START_PREFIX) as scratch:
         tiny = Path(scratch) / "start"
-        if config.model == "tiny":
+        if config.model == TINY:
             create_tiny_policy(tiny, config.tiny, seed_for(config.seed, "weights"), await tiny_language(dataset))
             policy = load_policy(tiny)
             if config.warm.episodes:
                 await warm_start(policy, dataset, config, callbacks.warm_start)
         else:
-            weights = smollm2.model_directory(home) if config.model == "smollm2" else find_weights(Path(config.model))
-            if not weights.is_dir():
-                raise BadInput(f"model: {config.model}: no such directory; give tiny, smollm2, weights or a run")
+            weights = find_model(config.model, home)
             policy = load_policy(weights)
+            wanted = read_model_config(weights, config.context)
+            policy.files["config.json"] = wanted.to_json_string(use_diff=True).encode()
         made = Path(scratch) / "made"
         checkpoints.save_model(made, policy.weights(), policy.files)
         made.rename(directory.start)

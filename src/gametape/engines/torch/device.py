@@ -63,6 +63,26 @@ def placement_from_environment() -> Placement:
         raise MissingDependency(f"{error} ({DEVICE_VARIABLE}, {DTYPE_VARIABLE})") from None
 
 
+def why_placement(placement: Placement) -> str:
+    """In words: why this device, and why this dtype."""
+    device = os.environ.get(DEVICE_VARIABLE) or "auto"
+    dtype = os.environ.get(DTYPE_VARIABLE) or "auto"
+    if device != "auto":
+        where = f"{DEVICE_VARIABLE} asks for it"
+    elif placement.device == "cuda":
+        count = torch.cuda.device_count()
+        others = f" and {count - 1} more" if count > 1 else ""
+        where = f"torch {torch.__version__} finds {torch.cuda.get_device_name(0)}{others}"
+    else:
+        where = why_no_cuda()
+    if dtype != "auto":
+        return f"{where}; {DTYPE_VARIABLE} asks for {dtype}"
+    if placement.device == "cuda":
+        return f"{where}; bfloat16 is the default of a GPU"
+    faster = cpu_dtype.choose_cpu_dtype() == "bfloat16"
+    return f"{where}; {'bfloat16 is faster on this CPU' if faster else 'float32 is the default of a CPU'}"
+
+
 def why_no_cuda() -> str:
     """In words, where torch has no GPU."""
     if torch.version.cuda is None:
