@@ -117,10 +117,8 @@ def site_with_torch(place: Path, version: str) -> Path:
     for name, (number, modules, needs) in packages.items():
         about = place / f"{name.replace('-', '_')}-{number}.dist-info"
         about.mkdir(parents=True)
-        fields = [
-            f"Metadata-Version: 2.1\nName: {name}\nVersion: {number}",
-            *(f"Requires-Dist: {need}" for need in needs),
-        ]
+        fields = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {number}"]
+        fields += [f"Requires-Dist: {need}" for need in needs]
         (about / "METADATA").write_text("\n".join(fields) + "\n")
         files = [f"{about.name}/METADATA", "../../bin/tool", *(f"{module}/part.py" for module in modules)]
         (about / "RECORD").write_text("".join(f"{file},,\n" for file in files))
