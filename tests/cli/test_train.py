@@ -2,10 +2,14 @@
 
 import json
 import shutil
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from .command import run as run_plainly
 from .command import run_with_torch as run
 
 SMALL = """
@@ -55,6 +59,49 @@ def test_a_refused_run_leaves_nothing_and_says_one_line(config: Path, change: st
     assert says in ran.err
     assert ran.err.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["run.toml"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ((), "give --model M and --tasks T, or a configuration file, or --resume RUN"),
+        (("--model", "smollm2"), "give --tasks T"),
+        (("--tasks", "katas:lists"), "give --model M too"),
+        (("--model", "nowhere", "--tasks", "katas:lists"), "model: nowhere: no such directory"),
+        (("--tasks", "worlds:easy", "--arm", "hope"), "--arm: arm: expected 'sft'"),
+        (("--tasks", "worlds:none"), "no such worlds"),
+        (("--tasks", "worlds:easy", "--set", "context.tokns=1"), "did you mean context.tokens?"),
+        (("--model", "tiny", "--tasks", "katas:lists"), "a tiny policy knows the words of worlds only"),
+        (("--resume", "nowhere", "--arm", "rlvr"), "give no CONFIG, --out, --arm with it"),
+        (("--resume", "nowhere"), "there is no run here to resume"),
+    ],
+)
+def test_bad_options_are_refused_in_one_line(words: tuple[str, ...], says: str, tmp_path: Path) -> None:
+    ran = run_plainly("train", *words, cwd=tmp_path)
+    assert ran.code == 2, ran.err
+    assert says in ran.err
+    assert ran.err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_refusal_does_not_wait_for_torch(tmp_path: Path) -> None:
+    words = ["train", "--model", str(tmp_path), "--tasks", "katas:lists"]
+    script = f"import sys, gametape.cli.main as main\nsys.argv[1:] = {words!r}\ntry: main.main()\n"
+    script += "except SystemExit as end: print(end.code, 'torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "2 False", done.stderr
+
+
+def test_a_run_needs_no_file(tmp_path: Path) -> None:
+    """Options count more than the file's values and less than --set; the run's name comes from arm and tasks."""
+    small = {"tiny.layers": 1, "tiny.width": 16, "tiny.heads": 2, "warm.episodes": 2, "warm.batch": 2}
+    small |= {"episodes": 4, "rl.groups": 1, "rl.group_size": 2, "rl.turns": 2, "eval.episodes": 1, "eval.every": 0}
+    settings = [word for name, value in small.items() for word in ("--set", f"{name}={value}")]
+    ran = run("train", "--tasks", "worlds:easy", "--arm", "rejection", *settings, "--set", "arm=rlvr", cwd=tmp_path)
+    assert ran.code == 0, ran.err
+    written = tomllib.loads((tmp_path / "runs/rlvr-worlds-easy/config.toml").read_text())
+    assert (written["arm"], written["model"], written["tasks"]) == ("rlvr", "tiny", "worlds:easy")
+    assert written["rl"]["turn_tokens"] == 16, "a default of a tiny policy"
 
 
 def test_tasks_in_shared_mode_are_taken_only_when_asked_for(config: Path, tmp_path: Path) -> None:

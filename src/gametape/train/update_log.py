@@ -44,6 +44,11 @@ class UpdateSummary:
         return sum(rollout.result.reward for rollout in self.counted) / max(1, len(self.counted))
 
     @property
+    def pass_rate(self) -> float:
+        """The share of rollouts that passed."""
+        return sum(rollout.result.passed for rollout in self.counted) / max(1, len(self.counted))
+
+    @property
     def turn_tokens(self) -> float:
         """The mean number of sampled tokens in a turn."""
         sampled = sum(sum(segment.mask) for segment in self.segments)
@@ -71,6 +76,7 @@ class UpdateSummary:
             "requests": [group.request.number for group in self.groups],
             "turns": [max(rollout.turns for rollout in group.rollouts) for group in self.groups],
             "reward": self.reward,
+            "pass_rate": self.pass_rate,
             "groups": {kind: kinds.count(kind) for kind in _KINDS},
             "overlong": sum(rollout.result.overlong for rollout in self.rollouts),
             "past_deadline": sum(rollout.past_deadline for rollout in self.rollouts),

@@ -30,11 +30,15 @@ class CallStock:
         self._source = source
         self._chance = secrets.SystemRandom()
         self._calls = [_StockedCall(call) for call in calls]
+        self._begun_with = len(calls)
 
     def take(self) -> list[FreshCall]:
         """A set of calls, drawn from secrets."""
         wanted = self._source.calls
-        if len(self._calls) < wanted * _SETS_AHEAD:
+        least = wanted * _SETS_AHEAD
+        if self._begun_with:  # what was drawn for it may be as many as there are
+            least = min(least, max(wanted, self._begun_with))
+        if len(self._calls) < least:
             self._calls += map(_StockedCall, self._draw(wanted if self._calls else wanted * _SETS_AHEAD))
         chosen = {id(call) for call in take_turns([one.call for one in self._calls], wanted, self._chance)}
         taken = [one for one in self._calls if id(one.call) in chosen]
