@@ -5,7 +5,7 @@ how long nothing takes that still works. What must not take long is measured in 
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 HANG = 900.0
@@ -51,3 +51,32 @@ def processes_with(nonce: str) -> list[int]:
             if nonce.encode() in line:
                 found.append(int(path.name))
     return found
+
+
+def family_of(pid: int) -> set[tuple[int, str]]:
+    """All processes that descend from one, each by its number and its start, which no later process shares."""
+    children: dict[int, list[tuple[int, str]]] = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        if (known := _parent_and_start(int(path.name))) is not None:
+            children.setdefault(known[0], []).append((int(path.name), known[1]))
+    found: set[tuple[int, str]] = set()
+    waiting = [pid]
+    while waiting:
+        more = children.get(waiting.pop(), [])
+        found.update(more)
+        waiting += [child for child, _ in more]
+    return found
+
+
+def living(processes: Iterable[tuple[int, str]]) -> list[int]:
+    """Those that have not ended."""
+    return [pid for pid, start in processes if (known := _parent_and_start(pid)) is not None and known[1] == start]
+
+
+def _parent_and_start(pid: int) -> tuple[int, str] | None:
+    """None for a process that has ended, whether or not anybody has asked how."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else (int(fields[1]), fields[19])

@@ -12,6 +12,8 @@ import pytest
 import gametape
 from gametape.agent.state_environment import StateWorkspace
 from gametape.core.errors import BadInput
+from gametape.train.config_file import read_config
+from gametape.train.early_checks import check_resumable_here
 from tests.test_house import architecture
 
 _ROOT = Path(__file__).parents[1]
@@ -204,6 +206,8 @@ _PICKING: dict[str, Any] = {
 def test_a_tool_that_breaks_is_an_answer_and_a_run_goes_on_longer(tmp_path: Path) -> None:
     """Neither the words of the policy nor its warm start nor its rollouts end with the tool's error."""
     first = gametape.train_policy(_PICKING, tmp_path / "run", environments=[_Picking()])
+    with pytest.raises(BadInput, match=r"begun by gametape\.train_policy with environments from Python; go on with it"):
+        check_resumable_here(tmp_path / "run", read_config(tmp_path / "run/config.toml"))
     longer = gametape.train_policy(_PICKING | {"episodes": 16}, tmp_path / "run", environments=[_Picking()])
     assert (first["episodes"] >= 8, longer["episodes"] >= 16) == (True, True)
     (line,) = (tmp_path / "run" / "config-history.jsonl").read_text().splitlines()

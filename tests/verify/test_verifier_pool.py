@@ -16,7 +16,7 @@ from gametape.record.loaded_task import LoadedTask
 from gametape.sandbox.keeper_client import SandboxError
 from gametape.verify.verifier_pool import VerifierPool
 from gametape.verify.verifier_process import Preparation
-from tests.patience import wait_until
+from tests.patience import family_of, living, wait_until
 from tests.verify.small_task import RIGHT, START, small_task, workspace
 
 
@@ -113,28 +113,16 @@ def test_no_process_outlives_one_that_is_killed(tmp_path: Path, prepared_home: C
     """Neither verifiers nor their sandboxes, which wait for a test that hangs."""
     prepared_home(tmp_path / "home")
     root = Path(__file__).parents[2]
-    env = {**os.environ, "PYTHONPATH": str(root), "MARK": str(tmp_path)}
+    env = {**os.environ, "PYTHONPATH": str(root)}
     command = [sys.executable, "-c", _BUSY, str(tmp_path)]
     parent = subprocess.Popen(command, env=env, cwd=root, stdout=subprocess.PIPE)
     assert parent.stdout is not None
     assert parent.stdout.readline() == b"begun\n"
-    wait_until(lambda: len(family(tmp_path)) >= 3, "the verifiers")
+    wait_until(lambda: len(family_of(parent.pid)) > 4, "the verifiers and a sandbox")
+    family = family_of(parent.pid)
     parent.kill()
     parent.wait()
-    wait_until(lambda: not family(tmp_path), "the end of all processes")
-
-
-def family(mark: Path) -> list[int]:
-    """The living processes whose environment or command line has this mark."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            text = (path / "environ").read_bytes() + (path / "cmdline").read_bytes()
-        except OSError:
-            continue
-        if str(mark).encode() in text:
-            found.append(int(path.name))
-    return found
+    wait_until(lambda: not living(family), "the end of all processes")
 
 
 def test_a_task_that_ends_its_process_each_time_is_no_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

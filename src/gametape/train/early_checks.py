@@ -8,11 +8,11 @@ from gametape.core.config import RunConfig
 from gametape.core.errors import BadInput, MissingDependency
 from gametape.engines import smollm2
 from gametape.engines.model_names import EMBEDDED_MODEL, find_weights
-from gametape.evals.suite import WORLDS_PREFIX, find_tasks
+from gametape.evals.suite import WORLDS_PREFIX
+from gametape.record.loaded_task import LoadedTask
 from gametape.sandbox.backend import SandboxSpec, open_backend, require_capabilities
-from gametape.tasks.katas.generator import KATAS_PREFIX
 from gametape.tasks.worlds.spec import preset
-from gametape.tasks.worlds.suite import is_suite
+from gametape.train.training_tasks import training_tasks
 
 CONFIG, LOCK = "config.toml", ".lock"
 FROM_PYTHON = "from-python.json"
@@ -27,14 +27,14 @@ _TOKENIZER = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "voc
 
 
 def check_early(config: RunConfig, home: Path) -> None:
-    """Raise what the run would be refused for. Tasks themselves are read later."""
+    """Raise what the run would be refused for."""
     if missing := [name for name in _NEEDED if find_spec(name) is None]:
         raise MissingDependency(f"training needs {' and '.join(missing)}: pip install 'gametape[train]'")
     if config.model != TINY:
         find_model(config.model, home)
     elif config.context.tokens:
         raise BadInput("context.tokens: a tiny policy has tiny.window")
-    if _has_tasks(config.tasks, home):
+    if _has_tasks(config, home):
         if config.model == TINY:
             raise BadInput(TINY_KNOWS_WORLDS)
         require_capabilities(SANDBOX, open_backend(SANDBOX).probe(), SandboxSpec().requires)
@@ -86,12 +86,9 @@ def check_resumable_here(root: Path, config: RunConfig) -> None:
         )
 
 
-def _has_tasks(tasks: str, home: Path) -> bool:
-    """Whether these are tasks in sandboxes, and not worlds. Raises `BadInput` for neither."""
-    if tasks.startswith(WORLDS_PREFIX):
-        preset(tasks.removeprefix(WORLDS_PREFIX))
+def _has_tasks(config: RunConfig, home: Path) -> bool:
+    """Whether these are tasks in sandboxes, and not worlds. Raises `BadInput` for what is not to be trained on."""
+    if config.tasks.startswith(WORLDS_PREFIX):
+        preset(config.tasks.removeprefix(WORLDS_PREFIX))
         return False
-    if not tasks.startswith(KATAS_PREFIX) and is_suite(Path(tasks)):
-        return False
-    find_tasks(tasks, home, limit=1)
-    return True
+    return isinstance(training_tasks(config, home)[0], LoadedTask)

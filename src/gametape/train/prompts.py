@@ -13,22 +13,19 @@ from typing import Protocol, runtime_checkable
 
 from gametape.agent.task_environment import TaskEnvironment, TaskSandboxPool
 from gametape.core.config import RunConfig
-from gametape.core.errors import BadInput
-from gametape.core.plural import count_of
 from gametape.core.protocols import Environment
 from gametape.core.seeds import seed_for
-from gametape.evals.suite import WORLDS_PREFIX, SuiteItem, find_tasks, item_from_task, item_from_world
+from gametape.evals.suite import WORLDS_PREFIX, SuiteItem, item_from_task, item_from_world
 from gametape.record.loaded_task import LoadedTask
 from gametape.tasks.worlds.memory import MemoryPair
 from gametape.tasks.worlds.spec import MEMORY_PRESET, WorldSpec, preset
 from gametape.tasks.worlds.world import World
 from gametape.train.activity import ActivityClock
 from gametape.train.rollouts import PromptRequest
+from gametape.train.training_tasks import training_tasks
 
 _HELD_OUT_EVERY = 5
 """One in so many task directories is held out."""
-_MOST_NAMED = 8
-"""Tasks that a refusal names; the others are counted."""
 
 
 class PromptDataset(Protocol):
@@ -161,20 +158,12 @@ async def open_prompt_dataset(config: RunConfig, home: Path, clock: ActivityCloc
         name = tasks.removeprefix(WORLDS_PREFIX)
         yield WorldPromptDataset((preset(name),), seed, pairs=name == MEMORY_PRESET)
         return
-    worlds: list[World] = []
-    loaded: list[LoadedTask] = []
-    for task in find_tasks(tasks, home, seed=seed):
-        if isinstance(task, World):
-            worlds.append(task)
-        else:
-            loaded.append(task)
+    found = training_tasks(config, home)
+    worlds = [task for task in found if isinstance(task, World)]
+    loaded = [task for task in found if isinstance(task, LoadedTask)]
     if worlds:
         yield WorldPromptDataset(tuple({world.bucket: world.spec for world in worlds}.values()), seed)
         return
-    if len(loaded) < 2:
-        raise BadInput(f"tasks: {tasks}: at least two tasks are needed, one of them to be held out")
-    if not config.allow_shared:
-        _refuse_shared(tasks, loaded)
     verifiers = config.rollouts.verifiers or max(1, (os.cpu_count() or 1) // 2)
     pool = TaskSandboxPool(
         home,
@@ -185,18 +174,6 @@ async def open_prompt_dataset(config: RunConfig, home: Path, clock: ActivityCloc
     )
     async with pool as sandboxes:
         yield TaskPromptDataset(tuple(item_from_task(task, sandboxes, home, config.rl.turns) for task in loaded))
-
-
-def _refuse_shared(tasks: str, loaded: Sequence[LoadedTask]) -> None:
-    """A policy learns whatever earns a verdict falsely, and in shared mode a verdict can be forged."""
-    shared = [task.task.name for task in loaded if task.task.mode == "shared"]
-    if shared:
-        more = f" and {len(shared) - _MOST_NAMED} more" if len(shared) > _MOST_NAMED else ""
-        named = ", ".join(shared[:_MOST_NAMED]) + more
-        raise BadInput(
-            f"tasks: {tasks}: {count_of(len(shared), 'task')} in shared mode, where a verdict can be forged: {named}; "
-            "take them out, or give --allow-shared (allow_shared = true)"
-        )
 
 
 _HISTORY_FACTOR = 4

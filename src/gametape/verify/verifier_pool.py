@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
+from contextlib import AbstractContextManager, AsyncExitStack, nullcontext, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import TracebackType
@@ -65,6 +65,8 @@ class VerifierProcess:
 
     def close(self) -> None:
         """Any number of times."""
+        with suppress(OSError):  # it may be closed, or the process gone
+            self._connection.send(None)
         self._connection.close()
         try:
             self.process.wait(_SECONDS_TO_END)

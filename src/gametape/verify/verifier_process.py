@@ -89,15 +89,16 @@ def _answer(verifiers: _Verifiers, request: VerifyRequest) -> Verdict | VerifyFa
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which closes this process
     connection, home = Connection(int(sys.argv[1])), Path(sys.argv[2])
-    end_with_peer(connection.fileno())
+    told_to_end = end_with_peer(connection.fileno())
     with ZygotePool(size=1) as zygotes, ReplaySandboxes() as sandboxes:
         verifiers = _Verifiers(home, zygotes, sandboxes)
         try:
-            while True:
-                request: VerifyRequest = connection.recv()
+            while (request := connection.recv()) is not None:
                 connection.send(_answer(verifiers, request))
         except (EOFError, OSError):
-            pass  # the parent has closed the connection, or is gone
+            pass  # the parent is gone
+        else:
+            told_to_end.set()
         finally:
             verifiers.close()
 
