@@ -11,9 +11,9 @@ from gametape.engines.scripted import scripted_model
 from gametape.evals.attempt import EvalAttempt
 from gametape.evals.mistakes import breaches_by_step
 from gametape.evals.runner import EvalSettings, NullAttemptStore, evaluate
-from gametape.evals.suite import SuiteItem, find_tasks, item_from_world, open_suite
+from gametape.evals.suite import SuiteItem, find_tasks, item_from_world, open_suite, suite_digest
 from gametape.record.loaded_task import LoadedTask
-from gametape.tasks.katas.generator import make_katas
+from gametape.tasks.katas.generator import TEMPLATES_BY_FAMILY, kata_family, make_katas
 from gametape.tasks.worlds.spec import preset
 from gametape.tasks.worlds.suite import make_suite
 from gametape.tasks.worlds.world import World
@@ -80,3 +80,20 @@ def test_breaches_of_standing_constraints_are_counted_by_step(tmp_path: Path) ->
     assert breaches_by_step([attempt]) == {1: 1, 2: 1}
     assert [turn.failed for turn in attempt.turns] == [True, True, False, False]
     assert attempt.passed is False
+
+
+def test_katas_are_made_by_name(tmp_path: Path) -> None:
+    first, same, other = (find_tasks("katas:all:8", tmp_path, seed=seed) for seed in (3, 3, 4))
+    assert len(first) == 8
+    assert suite_digest(first) == suite_digest(same) != suite_digest(other)
+    assert {kata_family(task.task) for task in first if isinstance(task, LoadedTask)} == set(TEMPLATES_BY_FAMILY)
+    (only,) = find_tasks("katas:dicts:20", tmp_path, limit=1)
+    assert isinstance(only, LoadedTask)
+    assert kata_family(only.task) == "dicts"
+    assert len(find_tasks("katas:strings", tmp_path)) == 100
+
+
+@pytest.mark.parametrize("name", ["katas:", "katas:poems", "katas:lists:0", "katas:lists:many", "katas:lists:-3"])
+def test_no_such_katas(name: str, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"give katas:FAMILY or FAMILY:COUNT \(arithmetic, "):
+        find_tasks(name, tmp_path)
