@@ -48,7 +48,9 @@ fi
 mkdir -p build
 cp constraints.txt build/constraints.txt
 site=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
-if torch=$("$python" scripts/machine_torch.py build/machine-torch 2>build/machine-torch.txt); then
+if [ -d "$site/torch" ]; then
+    echo "setup: .venv has a torch of its own, which stays" >&2
+elif torch=$("$python" scripts/machine_torch.py build/machine-torch 2>build/machine-torch.txt); then
     grep -v '^torch==' constraints.txt >build/constraints.txt
     echo "torch==$torch" >>build/constraints.txt
     echo "$(pwd)/build/machine-torch" >"$site/machine-torch.pth"

@@ -96,6 +96,14 @@ def test_without_one_the_pinned_torch_comes_where_it_is_asked_for(machine: Machi
     assert not (machine.clone / ".venv/site/machine-torch.pth").exists()
 
 
+def test_a_torch_that_was_installed_here_stays(machine: Machine) -> None:
+    (machine.clone / ".venv/site/torch").mkdir(parents=True)
+    done = machine.setup(TORCH="2.11.0")
+    assert done.returncode == 0, done.stderr
+    assert "a torch of its own" in done.stderr
+    assert machine.constraint("torch") != ["torch==2.11.0"]
+
+
 def test_what_is_missing_is_said_with_the_command_that_gets_it(tmp_path: Path) -> None:
     old = Machine(tmp_path / "old").setup(OLD="1")
     assert (old.returncode, old.stderr.splitlines()[-1]) == (3, "apt-get install -y python3 python3-venv")
