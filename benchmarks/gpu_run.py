@@ -6,8 +6,8 @@
 
 Katas are put as questions, which are answered by one block of code: a model of this size hardly ever writes a call of
 a tool that can be read. The families are those that SmolLM2-135M solves about half of (docs/katas.md). Each arm is one
-command of `gametape train`, which is printed before it runs; nothing else is set up. Groups have eight rollouts, and
-rollouts of two updates' groups are played at a time. The curve is the mean reward, and the share of rollouts that
+command of `gametape train`, which is printed before it runs; nothing else is set up. Groups have eight rollouts; all
+groups of an update are played at once, beside the evaluation. The curve is the mean reward, and the share of rollouts that
 passed, of each update; held-out success is of katas that are never trained on. How busy the GPU is comes from
 `nvidia-smi`, sampled every second while the command runs. bubblewrap has to be on PATH.
 """
@@ -43,7 +43,7 @@ def main() -> None:
     parser.add_argument("--rollouts", type=int, default=64, help="of one update, in groups of eight")
     parser.add_argument("--turn-tokens", type=int, default=256)
     parser.add_argument("--window", type=int, default=2048)
-    parser.add_argument("--learning-rate", type=float, default=5e-6)
+    parser.add_argument("--learning-rate", type=float, default=1e-5)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--at-once", action="store_true")
     parser.add_argument("--set", action="append", default=[], metavar="K=V", help="of every run")

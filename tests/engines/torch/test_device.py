@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch")
 from gametape.core.errors import BadInput, MissingDependency  # noqa: E402
 from gametape.engines.torch import cpu_dtype  # noqa: E402
 from gametape.engines.torch.cpu_dtype import Bfloat16Support  # noqa: E402
-from gametape.engines.torch.device import choose_placement, placement_from_environment  # noqa: E402
+from gametape.engines.torch.device import choose_placement, placement_from_environment, why_placement  # noqa: E402
 
 
 @pytest.fixture
@@ -67,3 +67,21 @@ def test_models_elsewhere_go_by_the_environment(machine):
     patch.setenv("GAMETAPE_DEVICE", "tpu")
     with pytest.raises(BadInput, match="GAMETAPE_DEVICE is auto, cpu or cuda, not tpu"):
         placement_from_environment()
+
+
+@pytest.mark.parametrize(
+    ("gpu", "asked", "reason"),
+    [
+        (True, {}, "finds NVIDIA X and 1 more; bfloat16 is the default of a GPU"),
+        (False, {}, "finds no GPU; float32 is the default of a CPU"),
+        (True, {"GAMETAPE_DEVICE": "cpu"}, "GAMETAPE_DEVICE asks for it; float32 is the default of a CPU"),
+        (True, {"GAMETAPE_DTYPE": "float32"}, "finds NVIDIA X and 1 more; GAMETAPE_DTYPE asks for float32"),
+    ],
+)
+def test_it_says_why(machine, gpu, asked, reason):
+    patch = machine(gpu)
+    patch.setattr(torch.cuda, "device_count", lambda: 2)
+    patch.setattr(torch.cuda, "get_device_name", lambda _number: "NVIDIA X")
+    for name, value in asked.items():
+        patch.setenv(name, value)
+    assert why_placement(placement_from_environment()).endswith(reason)
