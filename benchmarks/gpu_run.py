@@ -6,8 +6,8 @@
 
 Katas are put as questions, which are answered by one block of code: a model of this size hardly ever writes a call of
 a tool that can be read. The families are those that SmolLM2-135M solves about half of (docs/katas.md). Each arm is one
-command of `gametape train`, which is printed before it runs; nothing else is set up. Groups have eight rollouts; all
-groups of an update are played at once, beside the evaluation. The curve is the mean reward, and the share of rollouts that
+command of `gametape train`, which is printed before it runs; nothing else is set up. Groups have eight rollouts; those
+of an update are all played at once, beside the evaluation. The curve is the mean reward, and the share of rollouts that
 passed, of each update; held-out success is of katas that are never trained on. How busy the GPU is comes from
 `nvidia-smi`, sampled every second while the command runs. bubblewrap has to be on PATH.
 """

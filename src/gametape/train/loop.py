@@ -138,9 +138,7 @@ class TrainingLoop:
             if orders:
                 self.policy_source.expect([self._request(progress.requests + at) for at in range(_EXPECTED * wanted)])
             group = await self._take()
-            progress.episodes += len(group.rollouts)
-            progress.past_deadline += sum(rollout.past_deadline for rollout in group.rollouts)
-            self._count_tokens(group)
+            progress.count(group)
             if self.algorithm.asynchronous and not self._is_fresh(group):
                 progress.dropped += len(group.rollouts)
                 self._stale.append(group.request.number)
@@ -368,12 +366,6 @@ class TrainingLoop:
             self.evaluator.record(group)
             if not self.evaluator.running:
                 self._end_evaluation()
-
-    def _count_tokens(self, group: RolloutGroup) -> None:
-        tokens = self.progress.tokens
-        tokens.generated += sum(rollout.tokens_generated for rollout in group.rollouts)
-        tokens.forwarded += sum(rollout.tokens_read for rollout in group.rollouts)
-        tokens.coach += group.coach_tokens
 
     def _is_fresh(self, group: RolloutGroup) -> bool:
         oldest = group.oldest_version

@@ -78,6 +78,14 @@ class TrainingProgress:
     waiting: list[RolloutGroup] = field(default_factory=list)
     """Finished, and not learned from yet."""
 
+    def count(self, group: RolloutGroup) -> None:
+        """A group that was played to be learned from."""
+        self.episodes += len(group.rollouts)
+        self.past_deadline += sum(rollout.past_deadline for rollout in group.rollouts)
+        self.tokens.generated += sum(rollout.tokens_generated for rollout in group.rollouts)
+        self.tokens.forwarded += sum(rollout.tokens_read for rollout in group.rollouts)
+        self.tokens.coach += group.coach_tokens
+
     def to_dict(self) -> dict[str, Any]:
         return asdict(self) | {"staleness": sorted(self.staleness.items())}
 
