@@ -121,8 +121,15 @@ class FreshJudge:
             self._stock = CallStock(self.source, stored.calls if stored else ())
             self._ready = len(self._stock.take())
             if self._stored and self._ready and stored is None:
-                self._background.submit(self._stored.fill, self._stock.draw_for_others)
+                self._background.submit(self._leave_calls, self._stored, self._stock)
         return self._ready or 0
+
+    def _leave_calls(self, stored: StoredCalls, stock: CallStock) -> None:
+        """Calls for others. The processes of the reference end then: where many tasks are prepared they would be many,
+        and they are started again when more calls are needed here."""
+        stored.fill(stock.draw_for_others)
+        if self.source is not None:
+            self.source.close()
 
     def ask(self, sources: SourceTree, calls: Sequence[FreshCall]) -> FreshResult:
         """Ask an attempt these calls."""

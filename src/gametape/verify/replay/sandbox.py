@@ -47,6 +47,8 @@ _NOTHING_REPORTED = ExecResult(
     policy_hash="",
 )
 """Stands for the result of a sandbox that goes on."""
+_MOST_IDLE = 8
+"""Sandboxes of one kind that wait to be used again."""
 Role = Literal["attempt", "reference"]
 
 
@@ -206,8 +208,9 @@ class ReplaySandboxes:
 
     def _give_back(self, kind: "_Kind", sandbox: ReplaySandbox) -> None:
         with self._lock:
-            if sandbox.usable and not sandbox.violations and not self._closed:
-                self._idle.setdefault(kind, []).append(sandbox)
+            idle = self._idle.setdefault(kind, [])
+            if sandbox.usable and not sandbox.violations and not self._closed and len(idle) < _MOST_IDLE:
+                idle.append(sandbox)
                 return
         sandbox.close()
 
