@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -257,3 +257,26 @@ def test_evaluation_goes_to_the_policy_where_an_algorithm_has_its_own_source(tmp
     assert (len(own.ordered), len(policy.ordered)) == (2, 1)
     taken = [asyncio.run(source.take()).request for _ in range(3)]
     assert taken == [requests[1], requests[2], requests[0]]
+
+
+class _SlowToPrepare(EnvironmentDataset):
+    """Notes which requests it was told of."""
+
+    prepared: ClassVar[list[int]] = []
+
+    def prepare(self, request: PromptRequest) -> None:
+        self.prepared.append(request.number)
+
+
+def test_what_will_probably_come_is_prepared_and_not_played(policy: TrainablePolicy) -> None:
+    async def run() -> None:
+        gates = [Gate("only", asyncio.Event(), [])]
+        dataset = _SlowToPrepare(gates)
+        worker = RolloutWorker(policy.sampler(threaded=True), dataset, config(), ActivityClock())
+        source = ConcurrentSource(worker, NullAnnotator())
+        source.expect([PromptRequest(number, 0, number) for number in (7, 8)])
+        assert dataset.prepared == [7, 8]
+        assert (source.in_flight, gates[0].most_open) == (0, 0)
+        await source.close()
+
+    asyncio.run(run())
