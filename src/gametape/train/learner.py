@@ -129,8 +129,11 @@ class LocalLearner:
                 totals.measured = epoch == 0
                 self._gradient.add(minibatch, proximal, totals)
                 self._step(batch, step, spent, totals)
+        own = [metrics for read in totals.target_metrics for metrics in read()]
+        targets = [metrics for rank in self._ranks.gather(own) for metrics in rank]
+        totals.read()
+        totals.target_metrics = []
         totals = UpdateTotals.of_ranks(self._ranks.gather(totals))
-        targets = [metrics for rank in self._ranks.gather(self.algorithm.target_metrics) for metrics in rank]
         self.algorithm.target_metrics = targets
         return totals.metrics(lines=len(batch.samples), targets=len(targets))
 
@@ -188,6 +191,7 @@ class LocalLearner:
 
     def _step(self, batch: TrainBatch, step: int, spent: float, totals: UpdateTotals) -> None:
         optim, network = self._config.optim, self.policy.network
+        totals.read()
         norm = clip_grad_norm((parameter.grad for parameter in network.parameters()), optim.clip_norm)
         totals.gradient += norm.value
         totals.steps += 1
