@@ -8,9 +8,7 @@ Either is made when it is first asked for. Index arrays are NumPy's until then.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import count
 from typing import Any, TypeAlias
-from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -55,16 +53,16 @@ class AttentionBucket:
 class VarlenCall:
     """Spans of any length for one call, end to end."""
 
-    queries_S: Tensor | None
-    """The rows that ask; None where they are all of the plan's, in order."""
-    keys_K: Tensor | None
-    """The rows that are asked; None where each query row is its own key row."""
     query_ends: Tensor
     """0, then where each span ends among the queries, in 32 bits; and below among the keys."""
     key_ends: Tensor
     most_queries: int
     """Of one span."""
     most_keys: int
+    causal: bool
+    """Each node's own rows, all of them in order; otherwise contexts, with their rows here:"""
+    queries_S: Tensor
+    keys_K: Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,38 +94,24 @@ class AttentionPlan:
 
     @cached_property
     def varlen(self) -> tuple[VarlenCall, ...]:
-        """Causal among the own rows first; then, without causality, the contexts, if there are any."""
-        queries = [len(span.queries_S) for span in self.contexts]
-        keys = [len(span.keys_K) for span in self.contexts]
-        arrays = [_ends(self.lengths), _ends(queries), _ends(keys)]
-        arrays += [np.concatenate([span.queries_S for span in self.contexts])] if queries else []
-        arrays += [np.concatenate([span.keys_K for span in self.contexts])] if queries else []
-        own_ends, query_ends, key_ends, *rows = on_device(arrays, self.device)
+        """Causal among the own rows first; then the contexts, if there are any."""
+        queries, keys = ([len(one) for one in rows] for rows in self._context_rows)
+        columns = [np.concatenate([np.arange(0), *rows]) for rows in self._context_rows]
+        arrays = [_ends(self.lengths), _ends(queries), _ends(keys), *columns]
+        own_ends, query_ends, key_ends, queries_S, keys_K = on_device(arrays, self.device)
         own_ends, query_ends, key_ends = (ends.to(torch.int32) for ends in (own_ends, query_ends, key_ends))
         longest = max(self.lengths)
-        calls = [VarlenCall(None, None, own_ends, own_ends, longest, longest)]
-        if queries:
-            calls.append(VarlenCall(rows[0], rows[1], query_ends, key_ends, max(queries), max(keys)))
-        return tuple(calls)
+        own = VarlenCall(own_ends, own_ends, longest, longest, True, queries_S[:0], keys_K[:0])
+        if not queries:
+            return (own,)
+        return own, VarlenCall(query_ends, key_ends, max(queries), max(keys), False, queries_S, keys_K)
 
-    @cached_property
-    def number(self) -> Tensor:
-        """By which it is found again where only tensors can be passed: see `plan_of`."""
-        number = next(_numbers)
-        _plans[number] = self
-        return torch.tensor(number)
+    @property
+    def _context_rows(self) -> tuple[list[Rows], list[Rows]]:
+        return [span.queries_S for span in self.contexts], [span.keys_K for span in self.contexts]
 
     def to(self, device: torch.device | str) -> "AttentionPlan":
         return replace(self, device=device)
-
-
-_numbers = count()
-_plans: "WeakValueDictionary[int, AttentionPlan]" = WeakValueDictionary()
-
-
-def plan_of(number: Tensor) -> AttentionPlan:
-    """The plan with this number; somebody keeps it until its backward is over."""
-    return _plans[int(number)]
 
 
 def on_device(arrays: Sequence[npt.NDArray[Any]], device: torch.device | str) -> list[Tensor]:

@@ -1,13 +1,12 @@
 """Tree attention by the kernel of FlashAttention for spans of any length: one call for all own rows, read where they lie,
 and one for all contexts. For CUDA in half precision.
-
-The kernel's two arguments for dropout stand for nothing here: there is none.
 """
 
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from gametape.train.attention_plan import AttentionPlan, VarlenCall
 
@@ -22,17 +21,12 @@ def takes(q_NHD: Tensor) -> bool:
 
 def attend(q_NHD: Tensor, k_MGD: Tensor, v_MGD: Tensor, plan: AttentionPlan) -> tuple[Tensor, Tensor]:
     """The output, and the log-sum-exps [H, N] of the scores. Rows behind the plan's are zero."""
-    q_NHD = _even(q_NHD)
-    out_NHD, lse_HN = _padded_outputs(q_NHD, plan)
-    for call in plan.varlen:
-        q_SHD, k_KGD, v_KGD = _inputs(call, q_NHD, k_MGD, v_MGD, plan)
-        part_SHD, lse_HS = _kernel(q_SHD, k_KGD, v_KGD, call)
-        if call.queries_S is None:
-            if plan.rows == len(q_NHD):
-                out_NHD, lse_HN = part_SHD, lse_HS
-            else:
-                out_NHD[: plan.rows], lse_HN[:, : plan.rows] = part_SHD, lse_HS
-            continue
+    own, *contexts = plan.varlen
+    out_NHD, lse_HN = _forward(*_own_rows(q_NHD, k_MGD, v_MGD, plan), own)
+    if behind := len(q_NHD) - plan.rows:
+        out_NHD, lse_HN = functional.pad(out_NHD, (0, 0, 0, 0, 0, behind)), functional.pad(lse_HN, (0, behind))
+    for call in contexts:
+        part_SHD, lse_HS = _forward(*_context_rows(q_NHD, k_MGD, v_MGD, call), call)
         rows_S = call.queries_S
         own_SHD, own_lse_HS = out_NHD.index_select(0, rows_S), lse_HN.index_select(1, rows_S)
         share_SH1 = torch.sigmoid(lse_HS - own_lse_HS).t()[..., None].to(out_NHD.dtype)
@@ -51,52 +45,45 @@ def attend_backward(
     plan: AttentionPlan,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of q, k and v."""
-    grad_NHD, q_NHD = _even(grad_NHD), _even(q_NHD)
-    padded = plan.rows < len(q_NHD)
-    make = torch.zeros_like if padded or plan.first or len(k_MGD) > plan.rows else torch.empty_like
-    grads = [make(one, memory_format=torch.contiguous_format) for one in (q_NHD, k_MGD, v_MGD)]
-    keys = slice(plan.first, plan.first + plan.rows)
-    for call in plan.varlen:
-        q_SHD, k_KGD, v_KGD = _inputs(call, q_NHD, k_MGD, v_MGD, plan)
-        if call.queries_S is None:
-            ends = grad_NHD[: plan.rows], out_NHD[: plan.rows], lse_HN[:, : plan.rows]
-        else:
-            ends = (
-                grad_NHD.index_select(0, call.queries_S),
-                out_NHD.index_select(0, call.queries_S),
-                lse_HN.index_select(1, call.queries_S),
-            )
-        found = _kernel_backward(*ends, q_SHD, k_KGD, v_KGD, call)
-        if call.queries_S is None and make is torch.empty_like:
-            grads = list(found)
-        elif call.queries_S is None:
-            for total, part, rows in zip(grads, found, (slice(plan.rows), keys, keys), strict=True):
-                total[rows] = part
-        else:
-            for total, part, rows_S in zip(grads, found, (call.queries_S, call.keys_K, call.keys_K), strict=True):
-                total.index_add_(0, rows_S, part)
+    own, *contexts = plan.varlen
+    rows = plan.rows
+    inputs = _own_rows(q_NHD, k_MGD, v_MGD, plan)
+    grads = _backward(grad_NHD[:rows], out_NHD[:rows], lse_HN[:, :rows], *inputs, own)
+    if rows < len(k_MGD) or rows < len(q_NHD):
+        before, behind = plan.first, len(k_MGD) - plan.first - rows
+        sides = ((0, len(q_NHD) - rows), (before, behind), (before, behind))
+        grads = [functional.pad(grad, (0, 0, 0, 0, *side)) for grad, side in zip(grads, sides, strict=True)]
+    for call in contexts:
+        ends = (grad_NHD.index_select(0, call.queries_S), out_NHD.index_select(0, call.queries_S))
+        inputs = _context_rows(q_NHD, k_MGD, v_MGD, call)
+        parts = _backward(*ends, lse_HN.index_select(1, call.queries_S), *inputs, call)
+        for grad, part, rows_S in zip(grads, parts, (call.queries_S, call.keys_K, call.keys_K), strict=True):
+            grad.index_add_(0, rows_S, part)
     return grads[0], grads[1], grads[2]
 
 
-def _inputs(
-    call: VarlenCall, q_NHD: Tensor, k_MGD: Tensor, v_MGD: Tensor, plan: AttentionPlan
-) -> tuple[Tensor, Tensor, Tensor]:
-    if call.queries_S is None or call.keys_K is None:
-        keys = slice(plan.first, plan.first + plan.rows)
-        return q_NHD[: plan.rows], _even(k_MGD)[keys], _even(v_MGD)[keys]
+def _own_rows(q_NHD: Tensor, k_MGD: Tensor, v_MGD: Tensor, plan: AttentionPlan) -> tuple[Tensor, Tensor, Tensor]:
+    keys = slice(plan.first, plan.first + plan.rows)
+    return _in_pieces(q_NHD[: plan.rows]), _in_pieces(k_MGD[keys]), _in_pieces(v_MGD[keys])
+
+
+def _context_rows(q_NHD: Tensor, k_MGD: Tensor, v_MGD: Tensor, call: VarlenCall) -> tuple[Tensor, Tensor, Tensor]:
     keys_K = call.keys_K
     return q_NHD.index_select(0, call.queries_S), k_MGD.index_select(0, keys_K), v_MGD.index_select(0, keys_K)
 
 
-def _kernel(q_SHD: Tensor, k_KGD: Tensor, v_KGD: Tensor, call: VarlenCall) -> tuple[Tensor, Tensor]:
-    ends, most = (call.query_ends, call.key_ends), (call.most_queries, call.most_keys)
-    out_SHD, lse_HS, *_ = _ops._flash_attention_forward(
-        q_SHD, k_KGD, v_KGD, *ends, *most, 0.0, call.queries_S is None, False
-    )
+def _in_pieces(tensor_SHD: Tensor) -> Tensor:
+    """Each head of a row in one piece, as the kernel reads them."""
+    return tensor_SHD if tensor_SHD.stride(-1) == 1 else tensor_SHD.contiguous()
+
+
+def _forward(q_SHD: Tensor, k_KGD: Tensor, v_KGD: Tensor, call: VarlenCall) -> tuple[Tensor, Tensor]:
+    spans = call.query_ends, call.key_ends, call.most_queries, call.most_keys
+    out_SHD, lse_HS, *_ = _ops._flash_attention_forward(q_SHD, k_KGD, v_KGD, *spans, 0.0, call.causal, False)
     return out_SHD, lse_HS
 
 
-def _kernel_backward(
+def _backward(
     grad_SHD: Tensor,
     out_SHD: Tensor,
     lse_HS: Tensor,
@@ -104,25 +91,9 @@ def _kernel_backward(
     k_KGD: Tensor,
     v_KGD: Tensor,
     call: VarlenCall,
-) -> tuple[Tensor, Tensor, Tensor]:
-    unused = torch.zeros(2, dtype=torch.uint64, device=q_SHD.device)
-    ends, most = (call.query_ends, call.key_ends), (call.most_queries, call.most_keys)
-    states = out_SHD, lse_HS.contiguous(), *ends, *most, 0.0, call.queries_S is None
-    grad_q, grad_k, grad_v = _ops._flash_attention_backward(
-        grad_SHD, q_SHD, k_KGD, v_KGD, *states, unused, unused[:0]
-    )
-    return grad_q, grad_k, grad_v
-
-
-def _padded_outputs(q_NHD: Tensor, plan: AttentionPlan) -> tuple[Tensor, Tensor]:
-    """Empty where the kernel's own will take their place."""
-    if plan.rows == len(q_NHD):
-        return q_NHD, q_NHD
-    out_NHD = q_NHD.new_empty(q_NHD.shape)
-    out_NHD[plan.rows :] = 0
-    return out_NHD, q_NHD.new_zeros(q_NHD.shape[1], len(q_NHD), dtype=torch.float32)
-
-
-def _even(tensor_NHD: Tensor) -> Tensor:
-    """Each row in one piece, as the kernel reads them."""
-    return tensor_NHD if tensor_NHD.stride(-1) == 1 else tensor_NHD.contiguous()
+) -> list[Tensor]:
+    """`out` and `lse` are those of the whole softmax, of which these keys are a part."""
+    spans = call.query_ends, call.key_ends, call.most_queries, call.most_keys
+    unused = torch.zeros(2, dtype=torch.uint64, device=q_SHD.device)  # the random state of dropout, which is off
+    ends = grad_SHD, q_SHD, k_KGD, v_KGD, out_SHD, lse_HS.contiguous()
+    return list(_ops._flash_attention_backward(*ends, *spans, 0.0, call.causal, unused, unused[:0]))
