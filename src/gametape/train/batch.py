@@ -221,9 +221,7 @@ def pack_samples(samples: Sequence[TrainSample], branches: bool = False) -> Pack
     """Samples of one prompt share all ids that they begin with. With `branches` the hinted spans branch off their
     samples, forward only."""
     trie = Trie()
-    leaves = [
-        leaf for same in _by_prompt(samples) for leaf in trie.add_sequences([sample.ids for sample in same])
-    ]
+    leaves = [leaf for same in _by_prompt(samples) for leaf in trie.add_sequences([sample.ids for sample in same])]
     hinted_leaves = [
         trie.add_branch(leaf, target.shared_prefix, target.hinted_branch(sample.segment), detached=True)
         if branches

@@ -17,6 +17,7 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 
 from gametape.core.errors import BadInput
 from gametape.train.batch import PackedBatch
+from gametape.train.narrow_layers import narrow_layers
 from gametape.train.packing import PackedTokens
 from gametape.train.token_logprobs import span_logits, token_logprobs
 from gametape.train.tree_layers import TreePass, attention_window, use_tree_attention
@@ -51,6 +52,8 @@ class PolicyModule(nn.Module):  # type: ignore[misc]
         self.network, self.adapters = network, adapters
         self._along_trees = use_tree_attention(network)
         self._window = attention_window(network)
+        self._dtype: torch.dtype | None = None
+        """What layers compute in, where that is not what their parameters have."""
         self._row_step = 0
         """What numbers of rows are padded to a multiple of; 0 where they are taken as they are."""
         self.experts = _experts(network)
@@ -70,7 +73,7 @@ class PolicyModule(nn.Module):  # type: ignore[misc]
 
     def forward(self, packed: PackedTokens) -> ForwardOutputs:
         head = self.network.get_output_embeddings().weight
-        head_VE = head.view_as(head)
+        head_VE = head.to(self._dtype) if self._dtype not in {None, head.dtype} else head.view_as(head)
         if self._along_trees and max(map(len, packed.paths)) <= self._window:
             return self._by_tree(packed, head_VE)
         return ForwardOutputs(self._by_sequences(packed), head_VE)
@@ -95,6 +98,15 @@ class PolicyModule(nn.Module):  # type: ignore[misc]
         for module in self.network.modules():
             if getattr(module, "gradient_checkpointing", False):
                 module.training = True  # what transformers goes by; the layers in it stay as they are, without dropout
+
+    def place_whole(self, device: str, dtype: torch.dtype) -> bool:
+        """Move to a device, and compute in `dtype` there, whatever its parameters have. False, and nothing changes,
+        where its layers cannot."""
+        if self.experts or not narrow_layers(self.network, dtype):
+            return False
+        self._dtype = dtype
+        self.to(device)
+        return True
 
     def compile_layers(self, tokens: int, backend: str = "inductor") -> bool:
         """Compile each layer by itself; all of one kind share their code. Rows are padded from now on, to numbers of

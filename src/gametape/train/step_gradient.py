@@ -11,7 +11,7 @@ from gametape.core.config import RunConfig
 from gametape.train.algorithms.base import Algorithm, ExtraLoss, MicroBatch
 from gametape.train.batch import PackedBatch, TrainBatch, TrainSample, micro_batches, pack_samples
 from gametape.train.losses import has_rollout_ratio
-from gametape.train.optim import EndNorm, clip_grad_norm
+from gametape.train.optim import EndNorm, cap_norm
 from gametape.train.policy_module import ForwardOutputs, PolicyModule
 from gametape.train.ranks import Part, Ranks
 from gametape.train.reference_policy import ReferencePolicy
@@ -248,7 +248,7 @@ def _capped_gradients(extra: ExtraLoss, micro: MicroBatch, factor: float | None)
     """Without a factor that is known beforehand the cap is this part's own."""
     grads = _end_gradients(extra.loss, micro)
     if factor is None:
-        clip_grad_norm(grads, extra.clip_norm)
+        cap_norm(grads, extra.clip_norm)
         return grads
     return tuple(None if grad is None else grad * factor for grad in grads)
 

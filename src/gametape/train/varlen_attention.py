@@ -1,5 +1,5 @@
-"""Tree attention by the kernel of FlashAttention for spans of any length: one call for all own rows, read where they lie,
-and one for all contexts. For CUDA in half precision.
+"""Tree attention by FlashAttention's kernel for spans of any length: a call for all own rows, read where they lie, and
+one for all contexts. For CUDA in half precision.
 """
 
 from typing import Any
