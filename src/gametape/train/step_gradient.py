@@ -65,13 +65,21 @@ class StepGradient:
 
     def add(self, minibatch: TrainBatch, proximal: SampleLogprobs, totals: UpdateTotals) -> None:
         """In micro-batches, whose number and order, and the number of ranks, change nothing but rounding."""
-        parts = list(micro_batches(minibatch.samples, self._config.optim.micro_batch_tokens))
+        parts = list(micro_batches(self._ordered(minibatch.samples), self._config.optim.micro_batch_tokens))
         dealt = self._ranks.deal(parts, self._algorithm.has_extra_loss)
         step = _Step(minibatch, self._references(parts, minibatch, proximal, totals), len(parts))
         step.extra_factor = self._extra_factor(parts, dealt, step, totals)
         step.choices = self._expert_choices(dealt, step, totals)
         for part in dealt:
             self._backward(part, step, totals)
+
+    def _ordered(self, samples: Sequence[TrainSample]) -> Sequence[TrainSample]:
+        """Prompts with an extra loss first: all in one part, they need no forward to know its norm. With several ranks
+        they are better spread."""
+        if self._ranks.world > 1:
+            return samples
+        extra = {sample.prompt_number for sample in samples if self._algorithm.has_extra_loss([sample])}
+        return sorted(samples, key=lambda sample: sample.prompt_number not in extra)
 
     def _references(
         self,

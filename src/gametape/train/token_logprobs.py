@@ -1,5 +1,5 @@
-"""Log-probs of chosen tokens and entropies, without the logits of all rows: in chunks, in the backward too. On CUDA, what
-follows the product of a chunk is compiled into few passes over its logits."""
+"""Log-probs of chosen tokens and entropies, without the logits of all rows: in chunks, in the backward too. On CUDA
+what follows the product of a chunk is compiled into few passes over its logits."""
 
 from functools import cache
 from typing import Any
