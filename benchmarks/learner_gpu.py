@@ -88,9 +88,9 @@ class Case:
 
 
 SUITE = (
-    Case("135m", "64x512", ("ours", "shared", "target", "compiled")),
-    Case("135m", "8x4096", ("ours", "shared", "target", "compiled")),
-    Case("0.6b", "8x4096", ("ours", "shared", "compiled"), rounds=3),
+    Case("135m", "64x512", ("ours", "shared", "target", "compiled"), tokens=32768),
+    Case("135m", "8x4096", ("ours", "shared", "target", "compiled"), tokens=32768),
+    Case("0.6b", "8x4096", ("ours", "shared", "compiled"), rounds=3, tokens=32768),
     Case("8b", "2x4096", ("ours", "lora", "compiled"), recompute="on", start=False, rounds=3),
     Case("0.6b", "1x32768", ("ours",), recompute="on", rounds=2),
     Case("0.6b", "1x131072", ("ours",), recompute="on", start=False, rounds=1),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _COMPILATIONS = 64
 """Of one kind of layer, for numbers of rows, with a gradient and without; after that layers run as they are."""
-_ROW_STEPS, _FEW_ROWS = 8, 128
+_ROW_STEPS, _FEW_ROWS = 16, 128
 
 
 class ForwardOutputs(NamedTuple):
@@ -152,6 +152,8 @@ class PolicyModule(nn.Module):  # type: ignore[misc]
             ids_N[None], position_ids=positions_N[None], attention_mask=no_mask, use_cache=False, tree=tree, **wanted
         )
         hidden_NE = out.last_hidden_state[0]
+        if hidden_NE.grad_fn is not None:
+            hidden_NE.grad_fn.metadata["plan"] = tree.plan  # which compiled layers do not keep, and their backward needs
         return hidden_NE[:count] if padding else hidden_NE, tuple(out.router_logits) if self.experts else ()
 
     def _by_sequences(self, packed: PackedTokens) -> Tensor:

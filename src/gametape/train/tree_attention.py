@@ -65,7 +65,8 @@ class _TreeAttention(torch.autograd.Function):  # type: ignore[misc]
 
     @staticmethod
     def backward(ctx: Any, grad_NHD: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
-        return *attend_backward(grad_NHD, *ctx.saved_tensors, ctx.plan), None
+        q_NHD, k_MGD, v_MGD, out_NHD, lse_HN = ctx.saved_tensors
+        return *attend_backward(grad_NHD, q_NHD, k_MGD, v_MGD, out_NHD, lse_HN, ctx.plan), None
 
 
 def attend(q_NHD: Tensor, k_MGD: Tensor, v_MGD: Tensor, plan: AttentionPlan) -> tuple[Tensor, Tensor]:

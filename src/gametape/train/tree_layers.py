@@ -56,7 +56,7 @@ class TreePass:
 _numbers = count()
 _passes: WeakValueDictionary[int, TreePass] = WeakValueDictionary()
 _plans: WeakValueDictionary[int, AttentionPlan] = WeakValueDictionary()
-"""Of each pass. The backward asks for no more, and the plan is kept by whoever holds the packed rows until then."""
+"""Of each pass. The backward asks for no more, and what a pass gave out keeps its plan until then."""
 
 
 @library.custom_op("gametape::tree_attention", mutates_args=())  # type: ignore[untyped-decorator]
