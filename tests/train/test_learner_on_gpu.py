@@ -1,5 +1,5 @@
-"""On CUDA the learner's gradients, by compiled layers and kernels for spans of any length, are those of a plain forward in
-float64; and in 16 bits as near to them as 16 bits allow."""
+"""On CUDA the learner's gradients, by compiled layers and kernels for spans of any length, are those of a plain forward
+in float64; and in 16 bits as near to them as 16 bits allow."""
 
 import pytest
 
@@ -67,8 +67,8 @@ def errors_of(family, way, batch, placement, **memory):
 @pytest.mark.parametrize("way", ["start", "current", "lora"])
 @pytest.mark.parametrize("family", SHAPES)
 def test_in_float32_they_are_exact(family, way, recompute):
-    """With shared prompts, segments, targets and an anchor, in micro-batches that split groups. The policy as it is now is
-    the same teacher in the first step as the start."""
+    """With shared prompts, segments, targets and an anchor, in micro-batches that split groups. In the first step the
+    policy as it is now is the same teacher as the start."""
     batch = families.batch_of()
     loss, errors = errors_of(family, way, batch, Placement("cuda", "float32"), recompute=recompute)
     assert loss < 1e-4

@@ -153,7 +153,9 @@ class PolicyModule(nn.Module):  # type: ignore[misc]
         )
         hidden_NE = out.last_hidden_state[0]
         if hidden_NE.grad_fn is not None:
-            hidden_NE.grad_fn.metadata["plan"] = tree.plan  # which compiled layers do not keep, and their backward needs
+            hidden_NE.grad_fn.metadata["plan"] = (
+                tree.plan
+            )  # which compiled layers do not keep, and their backward needs
         return hidden_NE[:count] if padding else hidden_NE, tuple(out.router_logits) if self.experts else ()
 
     def _by_sequences(self, packed: PackedTokens) -> Tensor:
