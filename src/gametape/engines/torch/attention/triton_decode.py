@@ -159,26 +159,19 @@ def _turned(at, there, gain, cosine, sine, eps, WIDTH: tl.constexpr, NORMED: tl.
 
 
 @triton.jit
-def loaded(
-    keys,
-    values,
-    table,
-    start,
-    end,
-    group,
-    GROUPS: tl.constexpr,
-    WIDTH: tl.constexpr,
-    BLOCK: tl.constexpr,
-    TILE: tl.constexpr,
-):
-    """Keys and values of the tokens from `start` on, [TILE, WIDTH] each, and zeros from `end` on."""
+def places_of(table, start, end, BLOCK: tl.constexpr, TILE: tl.constexpr):
+    """Where in a layer's pool, counted in tokens, the tokens from `start` on lie; anywhere from `end` on."""
     at = start + tl.arange(0, TILE)
-    inside = at < end
-    blocks = tl.load(table + at // BLOCK, mask=inside, other=0).to(tl.int64)
-    places = ((blocks * BLOCK + at % BLOCK) * GROUPS + group) * WIDTH
-    places = places[:, None] + tl.arange(0, WIDTH)[None, :]
-    k = tl.load(keys + places, mask=inside[:, None], other=0.0)
-    v = tl.load(values + places, mask=inside[:, None], other=0.0)
+    blocks = tl.load(table + at // BLOCK, mask=at < end, other=0).to(tl.int64)
+    return blocks * BLOCK + at % BLOCK
+
+
+@triton.jit
+def loaded(keys, values, places, seen, group, GROUPS: tl.constexpr, WIDTH: tl.constexpr):
+    """Keys and values of the tokens at these places, [TILE, WIDTH] each, and zeros where they are not `seen`."""
+    offsets = ((places * GROUPS + group) * WIDTH)[:, None] + tl.arange(0, WIDTH)[None, :]
+    k = tl.load(keys + offsets, mask=seen[:, None], other=0.0)
+    v = tl.load(values + offsets, mask=seen[:, None], other=0.0)
     return k, v
 
 
@@ -245,7 +238,10 @@ def _attend(
     table = tables + row.to(tl.int64) * table_stride
     begin = split * SPLIT
     end = tl.minimum(position, begin + SPLIT)
-    k_tile, v_tile = loaded(keys, values, table, begin, end, group, GROUPS, WIDTH, BLOCK, TILE)
+    t = tl.arange(0, TILE)
+    places = places_of(table, begin, end, BLOCK, TILE)
+    k_tile, v_tile = loaded(keys, values, places, begin + t < end, group, GROUPS, WIDTH)
+    places = places_of(table, begin + TILE, end, BLOCK, TILE)
     follow(EARLY)
 
     here = qkv + row.to(tl.int64) * qkv_stride
@@ -268,11 +264,13 @@ def _attend(
     top = tl.where(newest, own, float("-inf"))
     mass = tl.where(newest, 1.0, 0.0) + tl.zeros([SHARE], tl.float32)
     total = tl.where(newest, v.to(tl.float32), 0.0) + tl.zeros([SHARE, WIDTH], tl.float32)
-    t = tl.arange(0, TILE)[None, :]
-    top, mass, total = attended(q, k_tile, v_tile, begin + t < end, top, mass, total, to_log2)
+    top, mass, total = attended(q, k_tile, v_tile, (begin + t < end)[None, :], top, mass, total, to_log2)
+    # Places are looked up a tile ahead: a load that waits for another cannot be several tiles ahead of its use.
     for start in range(begin + TILE, end, TILE):
-        k_tile, v_tile = loaded(keys, values, table, start, end, group, GROUPS, WIDTH, BLOCK, TILE)
-        top, mass, total = attended(q, k_tile, v_tile, start + t < end, top, mass, total, to_log2)
+        ahead = places_of(table, start + TILE, end, BLOCK, TILE)
+        k_tile, v_tile = loaded(keys, values, places, start + t < end, group, GROUPS, WIDTH)
+        top, mass, total = attended(q, k_tile, v_tile, (start + t < end)[None, :], top, mass, total, to_log2)
+        places = ahead
 
     head = group * PER_GROUP + h
     if WHOLE:

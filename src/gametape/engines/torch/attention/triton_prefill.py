@@ -17,7 +17,7 @@ import triton.language as tl
 from torch import Tensor
 
 from gametape.engines.torch.attention.interface import AttendFn, SequenceSpan
-from gametape.engines.torch.attention.triton_decode import attended, loaded
+from gametape.engines.torch.attention.triton_decode import attended, loaded, places_of
 from gametape.engines.torch.kv_blocks import BlockPool
 
 _QUERIES = 16
@@ -125,9 +125,13 @@ def _attend(
     total = tl.zeros([QUERIES * SHARE, WIDTH], tl.float32)
     to_log2 = scale * 1.4426950408889634
     end = position + count
+    t = tl.arange(0, TILE)
+    places = places_of(table, 0, end, BLOCK, TILE)
     for start in range(0, end, TILE):
-        k, v = loaded(keys, values, table, start, end, group, GROUPS, WIDTH, BLOCK, TILE)
-        seen = start + tl.arange(0, TILE)[None, :] <= (position + query)[:, None]
+        ahead = places_of(table, start + TILE, end, BLOCK, TILE)
+        k, v = loaded(keys, values, places, start + t < end, group, GROUPS, WIDTH)
+        seen = start + t[None, :] <= (position + query)[:, None]
         top, mass, total = attended(queries, k, v, seen, top, mass, total, to_log2)
+        places = ahead
     out_at = out + ((first + query) * (HEADS * WIDTH) + head * WIDTH)[:, None] + d[None, :]
     tl.store(out_at, (total / mass[:, None]).to(out.dtype.element_ty), mask=mine)
