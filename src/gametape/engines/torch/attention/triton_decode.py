@@ -20,6 +20,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from gametape.engines.torch.triton_elementwise import turned
 from gametape.engines.torch.triton_launch import early, follow
 
 
@@ -140,25 +141,6 @@ def decode_attention(
 
 
 @triton.jit
-def _turned(at, there, gain, cosine, sine, eps, WIDTH: tl.constexpr, NORMED: tl.constexpr):
-    """Heads of a row, [heads, WIDTH], normalised if they are to be and turned by their position."""
-    dtype: tl.constexpr = at.dtype.element_ty
-    d = tl.arange(0, WIDTH)
-    crossed = tl.where(d < WIDTH // 2, d + WIDTH // 2, d - WIDTH // 2)
-    straight = tl.load(at + d[None, :], mask=there, other=0.0).to(tl.float32)
-    across = tl.load(at + crossed[None, :], mask=there, other=0.0).to(tl.float32)
-    if NORMED:
-        scale = tl.rsqrt(tl.sum(straight * straight, 1) / WIDTH + eps)[:, None]
-        straight = (straight * scale).to(dtype).to(tl.float32) * tl.load(gain + d).to(tl.float32)[None, :]
-        across = (across * scale).to(dtype).to(tl.float32) * tl.load(gain + crossed).to(tl.float32)[None, :]
-        straight = straight.to(dtype).to(tl.float32)
-        across = across.to(dtype).to(tl.float32)
-    straight = (straight * cosine[None, :]).to(dtype).to(tl.float32)
-    across = (across * sine[None, :]).to(dtype).to(tl.float32)
-    return (straight + across).to(dtype)
-
-
-@triton.jit
 def places_of(table, start, end, BLOCK: tl.constexpr, TILE: tl.constexpr):
     """Where in a layer's pool, counted in tokens, the tokens from `start` on lie; anywhere from `end` on."""
     at = start + tl.arange(0, TILE)
@@ -248,8 +230,8 @@ def _attend(
     mine = h[:, None] < PER_GROUP
     one = tl.arange(0, 1)[:, None]
     q_at = here + (group * PER_GROUP + h)[:, None] * WIDTH
-    q = _turned(q_at, mine, query_gain, cosine, sine, eps, WIDTH, NORMED)
-    k = _turned(here + (HEADS + group + one) * WIDTH, one < 1, key_gain, cosine, sine, eps, WIDTH, NORMED)
+    q = turned(q_at, mine, query_gain, cosine, sine, eps, WIDTH, NORMED)
+    k = turned(here + (HEADS + group + one) * WIDTH, one < 1, key_gain, cosine, sine, eps, WIDTH, NORMED)
     v = tl.load(here + (HEADS + GROUPS + group + one) * WIDTH + d[None, :])
     newest = split == last
     if newest:
