@@ -23,7 +23,6 @@ from gametape.engines.torch.sampler import sample_tokens, token_logprobs, unifor
 from gametape.engines.torch.scheduler import SequenceDemand, schedule_step
 from gametape.engines.torch.sequence_cache import SequenceCache, worth_waiting_for
 
-
 _READS_IN_A_ROW = 8
 """Steps that read prompts before those that decode beside them get a round: a full batch decodes at little more than
 the price of half a one, so it pays to fill it first."""
@@ -304,9 +303,7 @@ class Stepper:
 
     def _is_roomy(self) -> bool:
         """A sequence takes at most one block more than its tokens fill: with so many blocks none is preempted."""
-        return self.pool.available_blocks >= (
-            2 * len(self._running) + self.limits.token_budget // self.pool.block_size
-        )
+        return self.pool.available_blocks >= (2 * len(self._running) + self.limits.token_budget // self.pool.block_size)
 
     def _sample(self, jobs: list[EngineJob], spans: list[SequenceSpan], outputs: list[int], hidden_NE: Tensor) -> None:
         """`outputs` says how many of each span's last rows need logits."""

@@ -16,8 +16,8 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class HeadTurn:
-    """What becomes of the queries and keys of a packed batch: cosines and signed sines per row, and gains where heads are
-    normalised."""
+    """What becomes of the queries and keys of a packed batch: cosines and signed sines per row, and gains where heads
+    are normalised."""
 
     cosines_ND: Tensor
     sines_ND: Tensor
@@ -85,9 +85,7 @@ def gate_pairs(gate_up_NP: Tensor) -> Tensor:
 
 
 @triton.jit
-def _add_and_normalise(
-    x, more, gain, out, eps, WIDTH: tl.constexpr, PADDED: tl.constexpr, ADDED: tl.constexpr
-):
+def _add_and_normalise(x, more, gain, out, eps, WIDTH: tl.constexpr, PADDED: tl.constexpr, ADDED: tl.constexpr):
     dtype: tl.constexpr = out.dtype.element_ty
     e = tl.arange(0, PADDED)
     inside = e < WIDTH

@@ -5,8 +5,8 @@ arithmetic: seven launches a layer instead of two dozen. (A norm inside the prod
 then goes through registers on its way to the tensor cores.) Rounding follows transformers: a norm is rounded before its
 gain, a projection before it is added to the residual stream, the activated gate before it meets the other half.
 
-A product with few columns and much depth keeps few programs busy. It is cut along its depth instead (`project_parts`), and
-the norm that follows adds the parts.
+A product with few columns and much depth keeps few programs busy. It can be cut along its depth (`project_parts`); the
+norm behind it adds the parts.
 
 Row buffers must be padded to a whole number of row tiles: rows past the batch are computed and never read. The order in
 which a row's products are summed depends on the number of parts alone, so a row's result depends neither on its
@@ -25,7 +25,7 @@ from torch import Tensor
 from gametape.engines.torch.triton_launch import early, fetch_ahead, follow
 
 _FETCHED_BYTES = 1 << 24
-"""Weights of at most this size are fetched ahead whole: they and what is in use fit into the cache of any GPU at hand."""
+"""Weights of at most this size are fetched ahead whole: they fit into the cache beside what is in use."""
 
 
 @dataclass(frozen=True)
@@ -233,7 +233,7 @@ def _project(
 ):
     m = tl.program_id(0) * ROWS_TILE + tl.arange(0, ROWS_TILE)
     n = tl.program_id(1) * COLUMNS_TILE + tl.arange(0, COLUMNS_TILE)
-    begin = tl.program_id(2) * part_depth
+    begin = tl.multiple_of(tl.program_id(2) * part_depth, 64)
     _fetch_weights(weight, n, begin, COLUMNS, DEPTH, LINES, EARLY)
     follow(EARLY)
     total = tl.zeros([ROWS_TILE, COLUMNS_TILE], tl.float32)

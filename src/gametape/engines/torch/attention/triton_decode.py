@@ -58,12 +58,17 @@ class RotaryInputs:
     eps: float = 1e-6
 
 
-def attention_tiling_for(rows: int) -> AttentionTiling:
-    """For batches of at most this many rows, chosen by measurement on an H200: a small one needs more programs a row.
+def attention_tilings(rows: int, kv_heads: int, head_dim: int) -> list[AttentionTiling]:
+    """Those worth measuring for batches of at most this many rows, the likeliest first.
 
-    An engine keeps to one cut, because where the cuts lie shows in the last bits.
+    Few rows with few heads are cut short, because they need more programs each. An engine keeps to one of these,
+    because where the cuts lie shows in the last bits.
     """
-    return AttentionTiling(split=256, tile=64, warps=2) if rows <= 64 else AttentionTiling()
+    programs = rows * kv_heads
+    split = 1024 if programs >= 768 else 512 if programs >= 384 else 256
+    narrow = ((32, 1, 5), (64, 2, 4), (32, 2, 5), (64, 4, 4))
+    wide = ((32, 2, 4), (64, 4, 3), (64, 4, 4), (32, 4, 5))
+    return [AttentionTiling(split, tile, warps, stages) for tile, warps, stages in (narrow if head_dim <= 64 else wide)]
 
 
 def splits_for(length: int, split: int) -> int:
@@ -210,11 +215,10 @@ def _attend(
         return
 
     PER_GROUP: tl.constexpr = HEADS // GROUPS
-    HALF: tl.constexpr = WIDTH // 2
     d = tl.arange(0, WIDTH)
     h = tl.arange(0, SHARE)
-    cosine = tl.load(cosines + position * HALF + d % HALF).to(tl.float32)
-    sine = tl.load(sines + position * HALF + d % HALF).to(tl.float32) * tl.where(d < HALF, -1.0, 1.0)
+    cosine = tl.load(cosines + position * (WIDTH // 2) + d % (WIDTH // 2)).to(tl.float32)
+    sine = tl.load(sines + position * (WIDTH // 2) + d % (WIDTH // 2)).to(tl.float32) * tl.where(d < WIDTH // 2, -1, 1)
 
     # The first tile is on its way before the product that makes the queries has ended.
     table = tables + row.to(tl.int64) * table_stride
@@ -229,8 +233,7 @@ def _attend(
     here = qkv + row.to(tl.int64) * qkv_stride
     mine = h[:, None] < PER_GROUP
     one = tl.arange(0, 1)[:, None]
-    q_at = here + (group * PER_GROUP + h)[:, None] * WIDTH
-    q = turned(q_at, mine, query_gain, cosine, sine, eps, WIDTH, NORMED)
+    q = turned(here + (group * PER_GROUP + h)[:, None] * WIDTH, mine, query_gain, cosine, sine, eps, WIDTH, NORMED)
     k = turned(here + (HEADS + group + one) * WIDTH, one < 1, key_gain, cosine, sine, eps, WIDTH, NORMED)
     v = tl.load(here + (HEADS + GROUPS + group + one) * WIDTH + d[None, :])
     newest = split == last
