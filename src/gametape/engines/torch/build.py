@@ -105,7 +105,9 @@ def _gpu_kernels(
 
     longest = min(int(decoder.module.config.max_position_embeddings), pool.block_count * pool.block_size)
     step = DecodeStep(decoder, pool, BufferSizes(rows=limits.max_sequences, context=longest))
-    return DecodeGraphs(step, StepTuner(step).prepare), CudaForward(decoder, pool)
+    # In float32 products are not made in the tensor cores, and their kernels take minutes to compile in large tiles.
+    graphs = DecodeGraphs(step) if decoder.dtype == torch.float32 else DecodeGraphs(step, StepTuner(step).prepare)
+    return graphs, CudaForward(decoder, pool)
 
 
 def slow_engine(network: Any, name: str) -> TransformersEngine:

@@ -50,9 +50,14 @@ class PackedPrompts:
         self._tile_count = tiles_4T.shape[1]
 
         parts = [np.array(ids), positions_N, places_N, tiles_4T.T.ravel(), tables_SB.ravel()]
-        packed = torch.from_numpy(np.concatenate(parts).astype(np.int32))
-        there = upload(packed, pool.keys_LBTGD.device).split([len(part) for part in parts])
-        self.ids_N, self.positions_N, self.places_N, self._tiles, self._tables = there
+        # Each begins at a multiple of 16 bytes: kernels are compiled anew for what is aligned otherwise.
+        rooms = [-(-len(part) // 4) * 4 for part in parts]
+        packed = np.zeros(sum(rooms), dtype=np.int32)
+        for part, end, room in zip(parts, np.cumsum(rooms), rooms, strict=True):
+            packed[end - room : end - room + len(part)] = part
+        there = upload(torch.from_numpy(packed), pool.keys_LBTGD.device).split(rooms)
+        self.ids_N, self.positions_N, self.places_N = (part[: len(ids)] for part in there[:3])
+        self._tiles, self._tables = there[3:]
 
     def attend(self, layer: int, q_NHD: Tensor) -> Tensor:
         """Each token to its own sequence up to itself; the new keys and values are in their places already."""
