@@ -35,7 +35,7 @@ from gametape.core.messages import GenerateRequest, Sampling
 from gametape.engines.torch.build import build_engine
 from gametape.engines.torch.cuda_graphs import DecodeGraphs
 from gametape.engines.torch.cuda_step import BufferSizes, DecodeStep
-from gametape.engines.torch.cuda_tuning import StepTuner
+from gametape.engines.torch.cuda_tuner import StepTuner
 from gametape.engines.torch.decode_rounds import DecodeRow
 from gametape.engines.torch.decoder import Decoder
 from gametape.engines.torch.decoder_spec import read_decoder_spec

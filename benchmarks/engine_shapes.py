@@ -23,7 +23,7 @@ from gametape.engines.torch.build import BLOCK_SIZE
 from gametape.engines.torch.cuda_forward import CudaForward
 from gametape.engines.torch.cuda_graphs import DecodeGraphs
 from gametape.engines.torch.cuda_step import BufferSizes, DecodeStep
-from gametape.engines.torch.cuda_tuning import StepTuner, launch_milliseconds
+from gametape.engines.torch.cuda_tuner import StepTuner, launch_milliseconds
 from gametape.engines.torch.decode_rounds import DecodeRow
 from gametape.engines.torch.decoder import Decoder
 from gametape.engines.torch.decoder_spec import read_decoder_spec

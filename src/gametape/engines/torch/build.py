@@ -101,7 +101,7 @@ def _gpu_kernels(
     from gametape.engines.torch.cuda_forward import CudaForward  # noqa: PLC0415 - needs triton
     from gametape.engines.torch.cuda_graphs import DecodeGraphs  # noqa: PLC0415
     from gametape.engines.torch.cuda_step import BufferSizes, DecodeStep  # noqa: PLC0415
-    from gametape.engines.torch.cuda_tuning import StepTuner  # noqa: PLC0415
+    from gametape.engines.torch.cuda_tuner import StepTuner  # noqa: PLC0415
 
     longest = min(int(decoder.module.config.max_position_embeddings), pool.block_count * pool.block_size)
     step = DecodeStep(decoder, pool, BufferSizes(rows=limits.max_sequences, context=longest))

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from gametape.engines.torch import cuda_tuning
+from gametape.engines.torch import cuda_tuner
 from gametape.engines.torch.cuda_step import BufferSizes, DecodeStep
-from gametape.engines.torch.cuda_tuning import StepTuner, size_class
+from gametape.engines.torch.cuda_tuner import StepTuner, size_class
 from gametape.engines.torch.decoder import Decoder
 from gametape.engines.torch.decoder_spec import read_decoder_spec
 from gametape.engines.torch.kv_blocks import BlockPool
@@ -36,8 +36,8 @@ def test_what_is_found_is_kept_for_the_machine(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     if DEVICE.type == "cpu":
         falling = count(0, -1)
-        monkeypatch.setattr(cuda_tuning, "launch_milliseconds", lambda _launch: float(next(falling)))
-        monkeypatch.setattr(cuda_tuning, "_launch_all", lambda launches: [launch() for launch in launches])
+        monkeypatch.setattr(cuda_tuner, "launch_milliseconds", lambda _launch: float(next(falling)))
+        monkeypatch.setattr(cuda_tuner, "_launch_all", lambda launches: [launch() for launch in launches])
         monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "interpreter")
     step = _step()
     first = StepTuner(step)
@@ -63,8 +63,8 @@ def test_what_is_found_is_kept_for_the_machine(monkeypatch: pytest.MonkeyPatch, 
 def test_a_file_that_cannot_be_read_is_measured_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     if DEVICE.type == "cpu":
-        monkeypatch.setattr(cuda_tuning, "launch_milliseconds", lambda _launch: 1.0)
-        monkeypatch.setattr(cuda_tuning, "_launch_all", lambda _launches: None)
+        monkeypatch.setattr(cuda_tuner, "launch_milliseconds", lambda _launch: 1.0)
+        monkeypatch.setattr(cuda_tuner, "_launch_all", lambda _launches: None)
         monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "interpreter")
     StepTuner(_step())
     for path in tmp_path.rglob("*.json"):
