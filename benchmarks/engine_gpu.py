@@ -1,6 +1,13 @@
 """The embedded engine on one GPU: how far from the trainer, how fast, and where the time goes.
 
-    python benchmarks/engine_gpu.py [--model DIRECTORY] [--out FILE] [--part right|fast|all]
+    python benchmarks/engine_gpu.py [--part right|fast|rows|stream|choices|all] [--shapes 135m,0.6b,8b]
+                                    [--model DIRECTORY] [--json FILE]
+
+- right: how far log-probabilities are from a plain forward's
+- rows: through the engine and by graphs alone, beside what memory allows, for networks of these shapes
+- stream: requests of many lengths, more than there are slots
+- choices: what is measured to choose the kernels, what is chosen, and how long that takes
+- fast: beside `transformers.generate`, and graphs alone at many sizes of batch
 
 Needs torch, triton, transformers and pydantic alone. Without a directory of weights the network is SmolLM2-135M in
 shape, with random weights: the speed is the same, and it can be checked against transformers all the same. Prints a
@@ -13,9 +20,7 @@ import json
 import platform
 import random
 import statistics
-import tempfile
 import time
-from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +28,14 @@ import torch
 import transformers
 import triton
 
+import engine_shapes
 from engine_mismatch import mismatch
+from engine_profile import kernel_table, profiled
 from gametape.core.messages import GenerateRequest, Sampling
 from gametape.engines.torch.build import build_engine
 from gametape.engines.torch.cuda_graphs import DecodeGraphs
 from gametape.engines.torch.cuda_step import BufferSizes, DecodeStep
+from gametape.engines.torch.cuda_tuner import StepTuner
 from gametape.engines.torch.decode_rounds import DecodeRow
 from gametape.engines.torch.decoder import Decoder
 from gametape.engines.torch.decoder_spec import read_decoder_spec
@@ -37,18 +45,6 @@ from gametape.engines.torch.stepper import EngineLimits
 
 DEVICE = torch.device("cuda")
 RESULTS = Path(__file__).parent / "results" / "engine_gpu.json"
-SHAPE = {
-    "hidden_size": 576,
-    "intermediate_size": 1536,
-    "num_hidden_layers": 30,
-    "num_attention_heads": 9,
-    "num_key_value_heads": 3,
-    "vocab_size": 49152,
-    "max_position_embeddings": 8192,
-    "rms_norm_eps": 1e-5,
-    "tie_word_embeddings": True,
-    "rope_parameters": {"rope_type": "default", "rope_theta": 100000.0},
-}
 BLOCK = 16
 ROUND = 16
 
@@ -56,8 +52,9 @@ ROUND = 16
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path)
-    parser.add_argument("--out", type=Path, default=RESULTS)
-    parser.add_argument("--part", choices=["right", "fast", "all"], default="all")
+    parser.add_argument("--json", type=Path, default=RESULTS)
+    parser.add_argument("--part", choices=["right", "fast", "rows", "stream", "choices", "all"], default="all")
+    parser.add_argument("--shapes", default="135m")
     arguments = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = False
     report: dict[str, Any] = {
@@ -68,27 +65,30 @@ def main() -> None:
         "python": platform.python_version(),
         "weights": "SmolLM2-135M" if arguments.model else "random",
     }
-    if arguments.part != "fast":
+    shapes, part = arguments.shapes.split(","), arguments.part
+    if part in {"right", "all"}:
         report["float32"] = mismatch(network(arguments.model, torch.float32), arguments.model, jitter=False)
         print("float32", json.dumps(report["float32"], indent=1), flush=True)
         report["bfloat16"] = mismatch(network(arguments.model, torch.bfloat16), arguments.model, jitter=True)
         print("bfloat16", json.dumps(report["bfloat16"], indent=1), flush=True)
-    if arguments.part != "right":
+    if part in {"choices", "all"}:
+        report["choices"] = engine_shapes.choices(shapes)
+    if part in {"rows", "all"}:
+        report["copy, TB/s"] = copy_bandwidth()
+        report["rows"] = engine_shapes.rows(shapes, report["copy, TB/s"] * 1e12)
+    if part in {"stream", "all"}:
+        report["stream"] = stream(network(arguments.model, torch.bfloat16))
+        print("stream", json.dumps(report["stream"]), flush=True)
+    if part in {"fast", "all"}:
         report |= fast(network(arguments.model, torch.bfloat16))
-    arguments.out.write_text(json.dumps(report, indent=1) + "\n")
+    arguments.json.write_text(json.dumps(report, indent=1) + "\n")
 
 
 def network(directory: Path | None, dtype: torch.dtype) -> Any:
     """The weights, or random ones large enough that tokens differ in likelihood as a trained network's do."""
     if directory:
         return transformers.AutoModelForCausalLM.from_pretrained(directory, dtype=dtype).to(DEVICE).eval()
-    torch.manual_seed(0)
-    with DEVICE:
-        module = transformers.LlamaForCausalLM(transformers.LlamaConfig(**SHAPE)).eval()
-    for name, parameter in module.named_parameters():
-        if "norm" not in name:
-            parameter.data.mul_(2 if "embed" in name else 1.5)
-    return module.to(dtype)
+    return engine_shapes.network("135m", dtype)
 
 
 class Bench:
@@ -101,7 +101,7 @@ class Bench:
         self.per_row = -(-context // BLOCK)
         self.pool = BlockPool(spec, rows * self.per_row, BLOCK, DEVICE, self.decoder.dtype)
         self.step = DecodeStep(self.decoder, self.pool, BufferSizes(rows=rows, context=context, steps=ROUND))
-        self.graphs = DecodeGraphs(self.step)
+        self.graphs = DecodeGraphs(self.step, StepTuner(self.step).prepare)
         for pool in (self.pool.keys_LBTGD, self.pool.values_LBTGD):
             for layer in pool:
                 layer.normal_()
@@ -119,8 +119,6 @@ def fast(module: Any) -> dict[str, Any]:
             "transformers.generate": generate(module, 512, prompt, count),
         }
         print(name, json.dumps(found[name]), flush=True)
-    found["stream"] = stream(module)
-    print("stream", json.dumps(found["stream"]), flush=True)
     bytes_of_weights = 2 * sum(parameter.numel() for parameter in module.parameters())
     variants: dict[str, dict[str, Any]] = {
         "rounds of 8": {"steps": 8},
@@ -267,36 +265,12 @@ def throughput(
 
 
 def kernels(bench: Bench, rows: int, context: int) -> list[dict[str, Any]]:
-    """Microseconds of a step by kernel. Products are told apart by what ran before them.
-
-    A kernel begins while the one before it ends, and then waits for it. What is counted is from there to its own end,
-    so that the parts add up to the step.
-    """
-    lines = [DecodeRow(100, context - ROUND // 2, bench.blocks[row], ROUND, seed=row) for row in range(rows)]
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+    def run() -> None:
+        lines = [DecodeRow(100, context - ROUND // 2, bench.blocks[row], ROUND, seed=row) for row in range(rows)]
         bench.graphs.start(lines, ROUND)
         bench.graphs.finish()
-    with tempfile.TemporaryDirectory() as directory:
-        trace = Path(directory) / "trace.json"
-        profile.export_chrome_trace(str(trace))
-        events = [event for event in json.loads(trace.read_text())["traceEvents"] if event.get("cat") == "kernel"]
-    events = sorted((each for each in events if each["name"].startswith("_")), key=lambda each: float(each["ts"]))
-    times: dict[str, list[float]] = defaultdict(list)
-    before = ""
-    ended = float(events[0]["ts"])
-    after = {"_attend": "output", "_join": "output", "_gate": "down"}
-    for event in events:
-        name = event["name"]
-        label = f"_project: {after.get(before, 'qkv')}" if name == "_project" else name
-        end = float(event["ts"]) + float(event["dur"])
-        times[label].append(end - ended)
-        before, ended = name, end
-    table = [
-        {"kernel": name, "us a step": sum(spent) / ROUND, "launches a step": len(spent) / ROUND}
-        for name, spent in times.items()
-    ]
-    table.sort(key=lambda line: -float(line["us a step"]))
-    return [*table, {"kernel": "whole step", "us a step": sum(map(sum, times.values())) / ROUND}]
+
+    return kernel_table(profiled(run), ROUND)
 
 
 def generate(module: Any, rows: int, prompt: int, count: int) -> dict[str, float]:

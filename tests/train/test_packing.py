@@ -7,11 +7,10 @@ torch = pytest.importorskip("torch")
 from hypothesis import given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
+from gametape.train.attention_plan import AttentionSpan, make_buckets  # noqa: E402
 from gametape.train.packing import (  # noqa: E402
-    AttentionSpan,
     TokenNode,
     Trie,
-    make_buckets,
     pack_nodes,
 )
 

@@ -34,7 +34,7 @@ from transformers import (  # noqa: E402
 
 from gametape.core.errors import BadInput  # noqa: E402
 from gametape.train.packing import TokenNode, pack_nodes  # noqa: E402
-from gametape.train.policy_module import PolicyModule  # noqa: E402
+from gametape.train.policy_module import PolicyModule, padded_rows  # noqa: E402
 
 from ..engines.torch.networks import FAMILIES  # noqa: E402
 from ..engines.torch.networks import network as frozen_network  # noqa: E402
@@ -285,3 +285,36 @@ def test_routers_are_those_of_the_rows_with_a_gradient():
     outputs = PolicyModule(network("qwen3-moe"))(packed)
     assert [tuple(logits.shape) for logits in outputs.router_logits] == [(packed.gradient_rows, 4)] * 2
     assert PolicyModule(network("qwen3"))(packed).router_logits == ()
+
+
+@pytest.mark.parametrize(
+    ("family", "checkpointing"), [("llama", False), pytest.param("qwen3", True, marks=pytest.mark.slow)]
+)
+def test_compiled_layers_share_their_code_and_give_the_same(family, checkpointing):
+    """Rows are padded for them, with and without nodes that are forward only."""
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    plain, compiled = PolicyModule(network(family)), PolicyModule(network(family))
+    if checkpointing:
+        compiled.checkpoint_activations()
+    assert compiled.compile_layers(2048, backend="aot_eager")
+    for nodes in (GROUP, [TokenNode(ids(100)), TokenNode(ids(60), 0, at=40)], [TokenNode(ids(200))]):
+        packed = pack_nodes(nodes)
+        found = []
+        for policy in (plain, compiled):
+            outputs = policy(packed)
+            assert len(outputs.hidden_NE) == len(packed.ids_N)
+            loss = weighted(outputs.hidden_NE[: packed.gradient_rows] @ outputs.head_VE.t(), 0)
+            found.append((outputs.hidden_NE.detach(), gradients(policy.network, loss)))
+        torch.testing.assert_close(found[1][0], found[0][0], atol=1e-5, rtol=0)
+        close(found[1][1], found[0][1], 1e-5)
+    counted = torch._dynamo.utils.counters
+    assert not counted["graph_break"]
+    # 256 rows with a gradient, and 128 that are forward only; computed again, a frame of it is counted once more.
+    assert counted["stats"]["unique_graphs"] == (3 if checkpointing else 2)
+
+
+def test_numbers_of_rows_are_few():
+    sizes = {padded_rows(count, 2048) for count in range(1, 16385)}
+    assert sorted(sizes) == [128, 256, 512, 1024, *range(2048, 16385, 2048)]
+    assert all(padded_rows(count, 2048) >= count for count in range(1, 5000))

@@ -4,7 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from gametape.train.token_logprobs import span_logits, token_logprobs  # noqa: E402
+from gametape.train.token_logprobs import even_chunk, logit_gradients, span_logits, token_logprobs  # noqa: E402
 
 from .trees import Largest  # noqa: E402
 
@@ -115,3 +115,24 @@ def test_logits_of_half_precision_are_not_rounded(device):
     logits.sum().backward()
     assert hidden.grad.tolist() == [[2.0, 0.5]]
     assert head.grad.tolist() == [[256.0, 1.0], [256.0, 1.0]]
+
+
+def test_the_compiled_gradient_is_that_of_the_plain_way():
+    torch.manual_seed(0)
+    logits, targets, pull = torch.randn(7, 31, dtype=torch.float64), torch.randint(31, (7,)), torch.randn(7).double()
+    logits.requires_grad_()
+    logp = logits.log_softmax(-1).gather(1, targets[:, None])[:, 0]
+    (expected,) = torch.autograd.grad((logp * pull).sum(), logits)
+    found = logit_gradients(logits.detach(), targets, logits.detach().logsumexp(-1), pull, torch.float64)
+    torch.testing.assert_close(found, expected, atol=1e-12, rtol=0)
+
+
+def test_chunks_have_few_sizes_and_hold_all_rows():
+    for most in (1, 5, 883, 5461):
+        sizes = set()
+        for count in range(1, 40_000, 7):
+            size = even_chunk(count, most)
+            sizes.add(size)
+            assert size <= most
+            assert -(-count // size) == max(1, -(-count // most)), (count, most)
+        assert len(sizes) <= 6

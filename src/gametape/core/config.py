@@ -83,6 +83,8 @@ class OptimConfig(ConfigSection):
     """The gradient is scaled down to this norm."""
     micro_batch_tokens: AtLeastOne = 16384
     """Tokens in one pass; a larger batch is accumulated over several."""
+    compile_layers: Literal["auto", "on", "off"] = "auto"
+    """Compile the layers of the network, which takes a minute at the start. auto: with one rank on a GPU."""
 
 
 class LoraConfig(ConfigSection):

@@ -6,13 +6,19 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from random import Random
+from typing import TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from gametape.core.token_segments import TokenSegment
+from gametape.train.attention_plan import Rows, on_device
 from gametape.train.packing import PackedTokens, Trie, common_prefix, pack_nodes
 from gametape.train.rollouts import DistillTarget, RolloutGroup
+
+Floats: TypeAlias = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -38,12 +44,14 @@ class TrainSample:
     def has_advantage(self) -> bool:
         return bool(self.advantage) or any(value for _, value in self.step_advantages)
 
-    @property
-    def token_advantages(self) -> Tensor:
+    @cached_property
+    def token_advantages(self) -> Floats:
         """Of the tokens that the policy chose."""
+        if not self.step_advantages:
+            return np.full(len(self.sampled_positions), self.advantage)
         by_step = dict(self.step_advantages)
         steps = [self.segment.steps[at] for at in self.sampled_positions]
-        return torch.tensor([by_step.get(step, self.advantage) for step in steps], dtype=torch.float64)
+        return np.array([by_step.get(step, self.advantage) for step in steps], dtype=np.float64)
 
     @property
     def rollout_key(self) -> tuple[int, int]:
@@ -51,14 +59,25 @@ class TrainSample:
         return (self.prompt_number, self.rollout_index) if self.rollout_index >= 0 else (id(self), -1)
 
     @cached_property
-    def sampled_positions(self) -> list[int]:
-        """The positions of the tokens that the policy chose."""
-        return [at for at, bit in enumerate(self.segment.mask) if bit]
+    def ids(self) -> Rows:
+        """Of the whole segment."""
+        return np.array(self.segment.ids, dtype=np.int64)
 
     @cached_property
-    def sampled_logp(self) -> Tensor:
+    def sampled_positions(self) -> Rows:
+        """The positions of the tokens that the policy chose."""
+        return np.flatnonzero(self.segment.mask)
+
+    @cached_property
+    def sampled_logp(self) -> Floats:
         """The log-probabilities that the sampler gave to the tokens that it chose."""
-        return torch.tensor([self.segment.logprobs[at] for at in self.sampled_positions], dtype=torch.float64)
+        return np.array(self.segment.logprobs, dtype=np.float64)[self.sampled_positions]
+
+    @cached_property
+    def sampled_versions(self) -> Rows:
+        """The versions of the weights that chose them; -1 where these are not of this run."""
+        versions = np.array(self.segment.policy_versions, dtype=np.int64)[self.sampled_positions]
+        return np.full_like(versions, -1) if self.recorded else versions
 
 
 @dataclass(frozen=True)
@@ -116,12 +135,6 @@ class TargetRows:
     positions_S: Tensor
     """Which of the chosen tokens they are."""
 
-    def to(self, device: torch.device | str) -> "TargetRows":
-        hinted_S = None if self.hinted_rows_S is None else self.hinted_rows_S.to(device)
-        return replace(
-            self, rows_S=self.rows_S.to(device), hinted_rows_S=hinted_S, positions_S=self.positions_S.to(device)
-        )
-
 
 @dataclass(frozen=True)
 class PackedBatch:
@@ -133,23 +146,64 @@ class PackedBatch:
     rows_M: Tensor
     """The row whose hidden state predicts the token."""
     targets_M: Tensor
+    versions_M: Tensor
+    """Of the weights that chose the token; -1 where they are not of this run."""
     sampled_logp_M: Tensor
+    advantages_M: Tensor
     positions_BT: Tensor
+    flags_FB: Tensor
+    """By sample: whether it has an advantage, whether it was recorded, and how much it is imitated."""
     target_rows: tuple[TargetRows, ...]
 
-    @property
+    @cached_property
     def mask_BT(self) -> Tensor:
         return self.positions_BT >= 0
 
+    @cached_property
+    def learned_BT(self) -> Tensor:
+        """Tokens of samples with an advantage."""
+        return self.mask_BT & (self.flags_FB[0] != 0)[:, None]
+
+    @cached_property
+    def recorded_BT(self) -> Tensor:
+        return self.mask_BT & (self.flags_FB[1] != 0)[:, None]
+
+    @cached_property
+    def imitated_B(self) -> Tensor:
+        """The weight in the supervised loss."""
+        return self.flags_FB[2]
+
     def to(self, device: torch.device | str) -> "PackedBatch":
-        return replace(
-            self,
-            packed=self.packed.to(device),
-            rows_M=self.rows_M.to(device),
-            targets_M=self.targets_M.to(device),
-            sampled_logp_M=self.sampled_logp_M.to(device),
-            positions_BT=self.positions_BT.to(device),
-            target_rows=tuple(target.to(device) for target in self.target_rows),
+        """In a copy for each dtype."""
+        whole = [self.rows_M, self.targets_M, self.versions_M, self.positions_BT]
+        for target in self.target_rows:
+            whole += [target.rows_S, target.positions_S]
+            whole += [] if target.hinted_rows_S is None else [target.hinted_rows_S]
+        rows_M, targets_M, versions_M, positions_BT, *others = on_device([one.numpy() for one in whole], device)
+        floats = [self.sampled_logp_M, self.advantages_M, self.flags_FB]
+        sampled_logp_M, advantages_M, flags_FB = on_device([one.numpy() for one in floats], device)
+        moved = iter(others)
+        targets = tuple(
+            replace(
+                target,
+                rows_S=next(moved),
+                positions_S=next(moved),
+                hinted_rows_S=None if target.hinted_rows_S is None else next(moved),
+            )
+            for target in self.target_rows
+        )
+        packed = self.packed.to(device)
+        return PackedBatch(
+            self.samples,
+            packed,
+            rows_M,
+            targets_M,
+            versions_M,
+            sampled_logp_M,
+            advantages_M,
+            positions_BT,
+            flags_FB,
+            targets,
         )
 
     def to_padded(self, values_M: Tensor) -> Tensor:
@@ -157,14 +211,17 @@ class PackedBatch:
         padded = torch.cat((values_M, values_M.new_zeros(1)))
         return padded[self.positions_BT]
 
+    def to_tokens(self, values_BT: Tensor) -> Tensor:
+        """The reverse: [M]."""
+        counts = [len(sample.sampled_positions) for sample in self.samples]
+        return torch.cat([values_T[:count] for values_T, count in zip(values_BT, counts, strict=True)])
+
 
 def pack_samples(samples: Sequence[TrainSample], branches: bool = False) -> PackedBatch:
     """Samples of one prompt share all ids that they begin with. With `branches` the hinted spans branch off their
     samples, forward only."""
     trie = Trie()
-    leaves = [
-        leaf for same in _by_prompt(samples) for leaf in trie.add_sequences([sample.segment.ids for sample in same])
-    ]
+    leaves = [leaf for same in _by_prompt(samples) for leaf in trie.add_sequences([sample.ids for sample in same])]
     hinted_leaves = [
         trie.add_branch(leaf, target.shared_prefix, target.hinted_branch(sample.segment), detached=True)
         if branches
@@ -173,20 +230,19 @@ def pack_samples(samples: Sequence[TrainSample], branches: bool = False) -> Pack
         for target in sample.targets
     ]
     packed = pack_nodes(trie.nodes)
-    rows, targets, logprobs, counts = [], [], [], []
-    for sample, leaf in zip(samples, leaves, strict=True):
-        at = torch.tensor(sample.sampled_positions)
-        rows.append(packed.paths[leaf][at - 1])
-        targets.append(torch.tensor(sample.segment.ids)[at])
-        logprobs.append(sample.sampled_logp)
-        counts.append(len(at))
+    pairs = list(zip(samples, leaves, strict=True))
+    rows_M = np.concatenate([packed.paths[leaf][sample.sampled_positions - 1] for sample, leaf in pairs])
+    flags = [(sample.has_advantage, sample.recorded, sample.sft_weight) for sample in samples]
     return PackedBatch(
         tuple(samples),
         packed,
-        torch.cat(rows),
-        torch.cat(targets),
-        torch.cat(logprobs),
-        _token_positions(counts),
+        torch.from_numpy(rows_M),
+        torch.from_numpy(np.concatenate([sample.ids[sample.sampled_positions] for sample in samples])),
+        torch.from_numpy(np.concatenate([sample.sampled_versions for sample in samples])),
+        torch.from_numpy(np.concatenate([sample.sampled_logp for sample in samples])),
+        torch.from_numpy(np.concatenate([sample.token_advantages for sample in samples])),
+        torch.from_numpy(_token_positions([len(sample.sampled_positions) for sample in samples])),
+        torch.from_numpy(np.array(flags, dtype=np.float64).T.copy()),
         tuple(_target_rows(samples, leaves, hinted_leaves, packed)),
     )
 
@@ -217,7 +273,8 @@ def _teacher_ids(span: TargetRows, hinted: bool) -> list[int]:
 
 def _last_rows(packed: PackedTokens, leaves: Sequence[int], spans: Sequence[TargetRows]) -> list[Tensor]:
     rows = (packed.paths[leaf] for leaf in leaves)
-    return [line[len(line) - span.target.length - 1 : -1] for span, line in zip(spans, rows, strict=True)]
+    ends = (line[len(line) - span.target.length - 1 : -1] for span, line in zip(spans, rows, strict=True))
+    return [torch.from_numpy(line) for line in ends]
 
 
 def micro_batches(samples: Sequence[TrainSample], max_tokens: int) -> Iterator[list[TrainSample]]:
@@ -242,7 +299,7 @@ def micro_batches(samples: Sequence[TrainSample], max_tokens: int) -> Iterator[l
 
 def _packed_rows(same: Sequence[TrainSample]) -> list[int]:
     """The rows that each sample of a prompt adds to those before it."""
-    ids = [sample.segment.ids for sample in same]
+    ids = [sample.ids for sample in same]
     return [
         len(own) - max((common_prefix(own, other) for other in ids[:number]), default=0)
         for number, own in enumerate(ids)
@@ -260,8 +317,14 @@ def _target_rows(
             hinted_leaf = next(hinted)
             rows_S = packed.paths[leaf][target.start - 1 : target.start + target.length - 1]
             hinted_S = None if hinted_leaf is None else packed.paths[hinted_leaf][-target.length - 1 : -1]
-            first = before + positions.index(target.start)
-            yield TargetRows(sample, target, rows_S, hinted_S, torch.arange(first, first + target.length))
+            first = before + int(np.searchsorted(positions, target.start))
+            yield TargetRows(
+                sample,
+                target,
+                torch.from_numpy(rows_S),
+                None if hinted_S is None else torch.from_numpy(hinted_S),
+                torch.arange(first, first + target.length),
+            )
         before += len(positions)
 
 
@@ -274,9 +337,8 @@ def _by_prompt(samples: Sequence[TrainSample]) -> list[list[TrainSample]]:
     return [list(same) for _, same in groupby(samples, lambda sample: sample.prompt_number)]
 
 
-def _token_positions(counts: Sequence[int]) -> Tensor:
-    longest = max(counts)
-    starts_B = torch.tensor([0, *counts[:-1]]).cumsum(0)
-    steps_T = torch.arange(longest)
-    inside_BT = steps_T[None] < torch.tensor(counts)[:, None]
-    return torch.where(inside_BT, starts_B[:, None] + steps_T[None], -1)
+def _token_positions(counts: Sequence[int]) -> Rows:
+    starts_B = np.cumsum([0, *counts[:-1]])
+    steps_T = np.arange(max(counts))
+    inside_BT = steps_T[None] < np.array(counts)[:, None]
+    return np.where(inside_BT, starts_B[:, None] + steps_T[None], -1)

@@ -87,12 +87,15 @@ class LocalLearner:
             config.memory.recompute == "auto" and policy.parameters >= RECOMPUTE_FROM
         ):
             module.checkpoint_activations()
+        modules = (module, *(start.modules() if start else ()), *self.algorithm.modules())
         if self._ranks.mesh:
-            starts = start.modules() if start else ()
-            for each in (module, *starts):
+            for each in modules[: len(modules) - len(self.algorithm.modules())]:
                 _narrow_frozen(each, self._ranks.compute_dtype)
-            for each in (module, *starts, *self.algorithm.modules()):
-                shard_module(each, self._ranks.mesh, self._ranks.compute_dtype, config.memory.offload)
+            for each in modules:
+                _place(each, self._ranks, config)
+        if _compiles(config, self._ranks):
+            for each in modules:
+                each.compile_layers(config.optim.micro_batch_tokens)
         optim = config.optim
         self.optimizer = make_optimizer(policy.network, optim.name, optim.learning_rate, optim.weight_decay)
         if policy.parameters <= _SMALL:
@@ -129,8 +132,11 @@ class LocalLearner:
                 totals.measured = epoch == 0
                 self._gradient.add(minibatch, proximal, totals)
                 self._step(batch, step, spent, totals)
+        own = [metrics for read in totals.target_metrics for metrics in read()]
+        targets = [metrics for rank in self._ranks.gather(own) for metrics in rank]
+        totals.read()
+        totals.target_metrics = []
         totals = UpdateTotals.of_ranks(self._ranks.gather(totals))
-        targets = [metrics for rank in self._ranks.gather(self.algorithm.target_metrics) for metrics in rank]
         self.algorithm.target_metrics = targets
         return totals.metrics(lines=len(batch.samples), targets=len(targets))
 
@@ -188,6 +194,7 @@ class LocalLearner:
 
     def _step(self, batch: TrainBatch, step: int, spent: float, totals: UpdateTotals) -> None:
         optim, network = self._config.optim, self.policy.network
+        totals.read()
         norm = clip_grad_norm((parameter.grad for parameter in network.parameters()), optim.clip_norm)
         totals.gradient += norm.value
         totals.steps += 1
@@ -209,6 +216,20 @@ def _narrow_frozen(module: PolicyModule, dtype: torch.dtype | None) -> None:
     for parameter in module.parameters():
         if dtype and not parameter.requires_grad:
             parameter.data = parameter.data.to(dtype)
+
+
+def _place(module: PolicyModule, ranks: Ranks, config: RunConfig) -> None:
+    """Whole, where one process has it all; else sharded."""
+    assert ranks.mesh
+    dtype, offload = ranks.compute_dtype or torch.float32, config.memory.offload
+    if ranks.world > 1 or offload or not module.place_whole(ranks.mesh.device_type, dtype):
+        shard_module(module, ranks.mesh, ranks.compute_dtype, offload)
+
+
+def _compiles(config: RunConfig, ranks: Ranks) -> bool:
+    on_gpu = ranks.mesh is not None and ranks.mesh.device_type == "cuda"
+    wanted = config.optim.compile_layers
+    return wanted == "on" or (wanted == "auto" and on_gpu and ranks.world == 1)
 
 
 PolicyLearner: TypeAlias = Learner[TrainBatch, TrainSample, UpdateMetrics, Tensor, Weights, Path]

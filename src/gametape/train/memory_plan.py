@@ -15,7 +15,7 @@ from gametape.core.config import ContextConfig, RunConfig
 from gametape.core.errors import GametapeError
 from gametape.engines.torch.device import CPU_FLOAT32, Placement
 from gametape.train.context_window import read_model_config
-from gametape.train.token_logprobs import LOGITS_AT_A_TIME
+from gametape.train.token_logprobs import BYTES_PER_LOGIT, LOGITS_AT_A_TIME
 
 RECOMPUTE_FROM = 20_000_000
 """Parameters from which on memory is what runs out: layers are then computed again instead of kept."""
@@ -127,7 +127,8 @@ def plan_memory(shape: Shape, config: RunConfig, placement: Placement, free: int
     }
     whole = {
         "gathered layers": 2 * total // shape.layers * narrow if apart or many else 0,
-        "head and logits": (0 if rank else shape.head * 8) + 12 * LOGITS_AT_A_TIME[placement.device],
+        "head and logits": (0 if rank else shape.head * 8)
+        + BYTES_PER_LOGIT[placement.device] * LOGITS_AT_A_TIME[placement.device],
         "activations (estimate)": rows * shape.width * narrow * (shape.layers * kept + _KEPT_PER_LAYER),
     }
     return MemoryPlan(

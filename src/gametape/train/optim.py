@@ -211,9 +211,16 @@ def clip_grad_norm(gradients: Iterable[Tensor | None], most: float = math.inf) -
     value = float(whole(torch.nn.utils.get_total_norm(there))) if there else 0.0
     scaled = math.isfinite(value) and value > most
     if scaled:
-        for gradient in there:
-            gradient.mul_(most / value)
+        torch._foreach_mul_(there, most / value)
     return GradientNorm(value, scaled)
+
+
+def cap_norm(gradients: Iterable[Tensor | None], most: float) -> None:
+    """The same without a word, so that nobody waits for it."""
+    there = [gradient for gradient in gradients if gradient is not None]
+    if there:
+        norm = whole(torch.nn.utils.get_total_norm(there))
+        torch._foreach_mul_(there, torch.where(norm.isfinite(), (most / norm).clamp(max=1.0), 1.0))
 
 
 class EndNorm:

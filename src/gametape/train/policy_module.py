@@ -11,16 +11,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.distributed.fsdp import FSDPModule
+from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
+from transformers.modeling_layers import GradientCheckpointingLayer
 
 from gametape.core.errors import BadInput
 from gametape.train.batch import PackedBatch
+from gametape.train.narrow_layers import narrow_layers
 from gametape.train.packing import PackedTokens
 from gametape.train.token_logprobs import span_logits, token_logprobs
 from gametape.train.tree_layers import TreePass, attention_window, use_tree_attention
 
 if TYPE_CHECKING:
     from gametape.train.lora import Adapters
+
+
+_COMPILATIONS = 64
+"""Of one kind of layer, for numbers of rows, with a gradient and without; after that layers run as they are."""
+_ROW_STEPS, _FEW_ROWS = 16, 128
 
 
 class ForwardOutputs(NamedTuple):
@@ -44,6 +52,10 @@ class PolicyModule(nn.Module):  # type: ignore[misc]
         self.network, self.adapters = network, adapters
         self._along_trees = use_tree_attention(network)
         self._window = attention_window(network)
+        self._dtype: torch.dtype | None = None
+        """What layers compute in, where that is not what their parameters have."""
+        self._row_step = 0
+        """What numbers of rows are padded to a multiple of; 0 where they are taken as they are."""
         self.experts = _experts(network)
         """How many experts a layer of a mixture has; 0 where there are none."""
         self.experts_per_token = int(getattr(network.config.get_text_config(), "num_experts_per_tok", None) or 0)
@@ -61,7 +73,7 @@ class PolicyModule(nn.Module):  # type: ignore[misc]
 
     def forward(self, packed: PackedTokens) -> ForwardOutputs:
         head = self.network.get_output_embeddings().weight
-        head_VE = head.view_as(head)
+        head_VE = head.to(self._dtype) if self._dtype not in {None, head.dtype} else head.view_as(head)
         if self._along_trees and max(map(len, packed.paths)) <= self._window:
             return self._by_tree(packed, head_VE)
         return ForwardOutputs(self._by_sequences(packed), head_VE)
@@ -87,6 +99,28 @@ class PolicyModule(nn.Module):  # type: ignore[misc]
             if getattr(module, "gradient_checkpointing", False):
                 module.training = True  # what transformers goes by; the layers in it stay as they are, without dropout
 
+    def place_whole(self, device: str, dtype: torch.dtype) -> bool:
+        """Move to a device, and compute in `dtype` there, whatever its parameters have. False, and nothing changes,
+        where its layers cannot."""
+        if self.experts or not narrow_layers(self.network, dtype):
+            return False
+        self._dtype = dtype
+        self.to(device)
+        return True
+
+    def compile_layers(self, tokens: int, backend: str = "inductor") -> bool:
+        """Compile each layer by itself; all of one kind share their code. Rows are padded from now on, to numbers of
+        which there are few, because there is a compilation for each; `tokens` is the usual number. False, and nothing
+        changes, where layers are not attention and plain products alone."""
+        if not self._along_trees or self.experts:
+            return False
+        torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, _COMPILATIONS)
+        for layer in self.network.modules():
+            if isinstance(layer, GradientCheckpointingLayer):
+                layer.forward = torch.compile(layer.forward, backend=backend, dynamic=False)
+        self._row_step = max(_FEW_ROWS, -(-tokens // _ROW_STEPS))
+        return True
+
     def release(self) -> None:
         """After a forward that no backward follows: give back the gathered head, which would outlive a change."""
         if isinstance(self, FSDPModule):
@@ -109,12 +143,20 @@ class PolicyModule(nn.Module):  # type: ignore[misc]
         return ForwardOutputs(torch.cat(parts) if len(parts) > 1 else parts[0], head_VE, routers)
 
     def _rows(self, ids_N: Tensor, positions_N: Tensor, tree: TreePass) -> tuple[Tensor, tuple[Tensor, ...]]:
+        count = len(ids_N)
+        if padding := padded_rows(count, self._row_step) - count if self._row_step else 0:
+            ids_N, positions_N = functional.pad(ids_N, (0, padding)), functional.pad(positions_N, (0, padding))
         no_mask = ids_N.new_zeros(1, 1, 1, 1)  # of four dimensions: transformers takes it for one that is ready
         wanted = {"output_router_logits": True} if self.experts else {}
         out = self.network.base_model(
             ids_N[None], position_ids=positions_N[None], attention_mask=no_mask, use_cache=False, tree=tree, **wanted
         )
-        return out.last_hidden_state[0], tuple(out.router_logits) if self.experts else ()
+        hidden_NE = out.last_hidden_state[0]
+        if hidden_NE.grad_fn is not None:
+            hidden_NE.grad_fn.metadata["plan"] = (
+                tree.plan
+            )  # which compiled layers do not keep, and their backward needs
+        return hidden_NE[:count] if padding else hidden_NE, tuple(out.router_logits) if self.experts else ()
 
     def _by_sequences(self, packed: PackedTokens) -> Tensor:
         """Each node's whole sequence; shared prefixes are computed for each of them."""
@@ -137,6 +179,13 @@ class PolicyModule(nn.Module):  # type: ignore[misc]
             rows = packed.rows[number]
             parts.append(hidden_TE[len(ids) - (rows.stop - rows.start) : len(ids)])
         return torch.cat(parts)
+
+
+def padded_rows(count: int, step: int) -> int:
+    """The next multiple of `step`, or below it the next power of two."""
+    if count > step:
+        return -(-count // step) * step
+    return min(step, max(_FEW_ROWS, 1 << (count - 1).bit_length()))
 
 
 def _check_head(network: Any) -> None:

@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 from math import log
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from gametape.train.batch import TrainSample
+from gametape.train.attention_plan import on_device
+from gametape.train.batch import PackedBatch, TrainSample
 from gametape.train.losses import RolloutSums, log_ratios
 
 SampleLogprobs = Mapping[int, Tensor]
@@ -24,20 +26,6 @@ class TokenReferences(NamedTuple):
     behaviour: Tensor
 
 
-def references_of(sample: TrainSample, proximal_T: Tensor, cap: float) -> TokenReferences:
-    """`proximal_T` are the sample's log-probabilities at the start of the batch.
-
-    Earlier work is compared with the policy that did it: once the policy has left its neighbourhood in the direction of
-    the advantage, clipping ends the gradient, however often the work is learned from. Where the policy has gone the
-    other way, the ratio is at most `cap`.
-    """
-    sampled_T = sample.sampled_logp.to(proximal_T)
-    if not sample.recorded:
-        return TokenReferences(proximal_T, sampled_T)
-    old_T = sampled_T.maximum(proximal_T - log(cap))
-    return TokenReferences(old_T, old_T)
-
-
 @dataclass(frozen=True)
 class StepReferences:
     """What one step of the optimiser knows of its samples before their forward."""
@@ -50,47 +38,65 @@ class StepReferences:
     current: SampleLogprobs = field(default_factory=dict)
     """Before the step, for rollouts whose ratio is needed and that do not go through one forward together."""
 
-    def of_samples(self, part: Sequence[TrainSample], logp_M: Tensor) -> TokenReferences:
-        """For the chosen tokens of some samples, in their order; `logp_M` is what the policy gives them now."""
-        pairs = zip(part, self._split(part, logp_M), strict=True)
-        both = [references_of(sample, self.proximal.get(id(sample), logp_T), self.cap) for sample, logp_T in pairs]
-        return TokenReferences(
-            torch.cat([references.old for references in both]),
-            torch.cat([references.behaviour for references in both]),
-        )
+    def of_tokens(self, packed: PackedBatch, logp_M: Tensor) -> TokenReferences:
+        """For the chosen tokens of a part of the step; `logp_M` is what the policy gives them now.
+
+        Earlier work is compared with the policy that did it: once the policy has left its neighbourhood in the
+        direction of the advantage, clipping ends the gradient, however often the work is learned from. Where the policy
+        has gone the other way, the ratio is at most `cap`.
+        """
+        proximal_M = self.proximal_of(packed.samples, logp_M)
+        sampled_M = packed.sampled_logp_M.to(proximal_M)
+        if not any(sample.recorded for sample in packed.samples):
+            return TokenReferences(proximal_M, sampled_M)
+        recorded_M = packed.to_tokens(packed.recorded_BT)
+        old_M = torch.where(recorded_M, _held(sampled_M, proximal_M, self.cap), proximal_M)
+        return TokenReferences(old_M, torch.where(recorded_M, old_M, sampled_M))
 
     def proximal_of(self, part: Sequence[TrainSample], logp_M: Tensor) -> Tensor:
         """At the start of the batch."""
-        pieces = zip(part, self._split(part, logp_M), strict=True)
+        if not self.proximal:
+            return logp_M.detach()
+        pieces = zip(part, logp_M.detach().split([len(sample.sampled_positions) for sample in part]), strict=True)
         return torch.cat([self.proximal.get(id(sample), logp_T) for sample, logp_T in pieces])
 
-    def rollout_sums(self, part: Sequence[TrainSample], logp_M: Tensor) -> RolloutSums:
+    def rollout_sums(self, packed: PackedBatch, logp_M: Tensor, tokens: TokenReferences) -> RolloutSums:
         """For each sample of a part, over all segments of its rollout in this step. Segments outside of the part that
         nobody has scored count with their tokens alone."""
-        logp: dict[int, Tensor] = {**self.current}
-        logp |= {id(sample): logp_T for sample, logp_T in zip(part, self._split(part, logp_M), strict=True)}
-        wanted = {sample.rollout_key for sample in part}
-        sums: dict[tuple[int, int], Tensor] = {}
-        for sample in self.samples:
-            if sample.rollout_key in wanted:
-                own = self._sums(sample, logp.get(id(sample)), logp_M)
-                sums[sample.rollout_key] = sums.get(sample.rollout_key, 0) + own
-        tokens_B, ratio_B, weight_B = torch.stack([sums[sample.rollout_key] for sample in part], dim=1)
-        return RolloutSums(tokens_B, ratio_B, weight_B)
+        part = packed.samples
+        rollouts = {key: number for number, key in enumerate(dict.fromkeys(sample.rollout_key for sample in part))}
+        inside = {id(sample) for sample in part}
+        outside = [one for one in self.samples if one.rollout_key in rollouts and id(one) not in inside]
+        of_rollout_BR = np.zeros((len(part), len(rollouts)))
+        of_rollout_BR[np.arange(len(part)), [rollouts[sample.rollout_key] for sample in part]] = 1.0
+        counts_R = np.zeros(len(rollouts))
+        for sample in (*part, *outside):
+            counts_R[rollouts[sample.rollout_key]] += len(sample.sampled_positions)
+        moved = on_device([of_rollout_BR, of_rollout_BR @ counts_R], logp_M.device)
+        weights_BR, counts_B = (one.to(logp_M.dtype) for one in moved)
+        ratios_M = log_ratios(logp_M.detach(), tokens.old)
+        sums_2B = torch.stack(
+            [packed.to_padded(one).sum(1) for one in (ratios_M, log_ratios(tokens.old, tokens.behaviour))]
+        )
+        sums_2R = sums_2B @ weights_BR
+        for sample in outside:
+            if id(sample) in self.current:
+                sums_2R[:, rollouts[sample.rollout_key]] += self._sums(sample, logp_M)
+        ratio_B, weight_B = sums_2R @ weights_BR.T
+        return RolloutSums(counts_B, ratio_B, weight_B)
 
-    def _sums(self, sample: TrainSample, logp_T: Tensor | None, like: Tensor) -> Tensor:
-        sums_3 = like.new_zeros(3)
-        sums_3[0] = len(sample.sampled_positions)
-        if logp_T is not None:
-            references = references_of(sample, self.proximal.get(id(sample), logp_T), self.cap)
-            sums_3[1] = log_ratios(logp_T, references.old).sum()
-            sums_3[2] = log_ratios(references.old, references.behaviour).sum()
-        return sums_3
+    def _sums(self, sample: TrainSample, like: Tensor) -> Tensor:
+        """Of the log-ratios of a sample that was scored before the step."""
+        logp_T = self.current[id(sample)].to(like)
+        proximal_T = self.proximal.get(id(sample), logp_T).to(like)
+        sampled_T = torch.from_numpy(sample.sampled_logp).to(like)
+        old_T = _held(sampled_T, proximal_T, self.cap) if sample.recorded else proximal_T
+        behaviour_T = old_T if sample.recorded else sampled_T
+        return torch.stack([log_ratios(logp_T, old_T).sum(), log_ratios(old_T, behaviour_T).sum()])
 
-    @staticmethod
-    def _split(part: Sequence[TrainSample], logp_M: Tensor) -> Sequence[Tensor]:
-        pieces: Sequence[Tensor] = logp_M.detach().split([len(sample.sampled_positions) for sample in part])
-        return pieces
+
+def _held(sampled: Tensor, proximal: Tensor, cap: float) -> Tensor:
+    return sampled.maximum(proximal - log(cap))
 
 
 def split_rollouts(parts: Sequence[Sequence[TrainSample]]) -> list[TrainSample]:

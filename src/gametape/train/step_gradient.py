@@ -11,7 +11,7 @@ from gametape.core.config import RunConfig
 from gametape.train.algorithms.base import Algorithm, ExtraLoss, MicroBatch
 from gametape.train.batch import PackedBatch, TrainBatch, TrainSample, micro_batches, pack_samples
 from gametape.train.losses import has_rollout_ratio
-from gametape.train.optim import EndNorm, clip_grad_norm
+from gametape.train.optim import EndNorm, cap_norm
 from gametape.train.policy_module import ForwardOutputs, PolicyModule
 from gametape.train.ranks import Part, Ranks
 from gametape.train.reference_policy import ReferencePolicy
@@ -21,7 +21,7 @@ from gametape.train.token_logprobs import token_logprobs
 from gametape.train.update_metrics import UpdateTotals
 
 _COMPARED_SHARE = 8
-"""One in so many samples of a micro-batch, and at least two, are compared with the start of the run."""
+"""One in so many samples of the first micro-batch, and at least one, is compared with the start of the run."""
 _Grads = tuple[Tensor | None, ...]
 
 
@@ -65,13 +65,21 @@ class StepGradient:
 
     def add(self, minibatch: TrainBatch, proximal: SampleLogprobs, totals: UpdateTotals) -> None:
         """In micro-batches, whose number and order, and the number of ranks, change nothing but rounding."""
-        parts = list(micro_batches(minibatch.samples, self._config.optim.micro_batch_tokens))
+        parts = list(micro_batches(self._ordered(minibatch.samples), self._config.optim.micro_batch_tokens))
         dealt = self._ranks.deal(parts, self._algorithm.has_extra_loss)
         step = _Step(minibatch, self._references(parts, minibatch, proximal, totals), len(parts))
         step.extra_factor = self._extra_factor(parts, dealt, step, totals)
         step.choices = self._expert_choices(dealt, step, totals)
         for part in dealt:
             self._backward(part, step, totals)
+
+    def _ordered(self, samples: Sequence[TrainSample]) -> Sequence[TrainSample]:
+        """Prompts with an extra loss first: all in one part, they need no forward to know its norm. With several ranks
+        they are better spread."""
+        if self._ranks.world > 1:
+            return samples
+        extra = {sample.prompt_number for sample in samples if self._algorithm.has_extra_loss([sample])}
+        return sorted(samples, key=lambda sample: sample.prompt_number not in extra)
 
     def _references(
         self,
@@ -134,6 +142,7 @@ class StepGradient:
             hidden_ME = rows_ME.detach().requires_grad_()
             head_VE = outputs.head_VE.detach().requires_grad_(self._module.trains_head)
             logp_M, entropy_M = token_logprobs(hidden_ME, head_VE, packed.targets_M, self._config.rl.temperature)
+        references = step.references.of_tokens(packed, logp_M)
         micro = MicroBatch(
             step.minibatch,
             packed,
@@ -141,8 +150,8 @@ class StepGradient:
             hidden_ME,
             head_VE,
             outputs.hidden_NE.detach(),
-            step.references.of_samples(samples, logp_M),
-            step.references.rollout_sums(samples, logp_M),
+            references,
+            step.references.rollout_sums(packed, logp_M, references),
             start_logprobs=self._start_logprobs,
         )
         routers = tuple(logits_NE[packed.rows_M] for logits_NE in outputs.router_logits)
@@ -161,10 +170,10 @@ class StepGradient:
         if self._balance:
             balance, router_grads = self._balance_gradients(outputs.router_logits, step)
             ends, grads = [*ends, *outputs.router_logits], (*grads, *router_grads)
-            totals.loss += float(balance) if part.counts else 0.0
+            totals.loss = totals.loss + (balance if part.counts else 0.0)
         _go_back(ends, grads if part.counts else _zeros(grads))
         if part.counts:
-            totals.loss += float(loss.detach())
+            totals.loss = totals.loss + loss.detach()
             self._count(micro, extra, outputs, totals)
         if totals.measured:
             self._measure(micro, step.references, outputs, part.counts, totals)
@@ -178,8 +187,6 @@ class StepGradient:
     def _count(self, micro: MicroBatch, extra: ExtraLoss | None, outputs: "_Forward", totals: UpdateTotals) -> None:
         if extra:
             totals.add_extra(extra)
-            if totals.measured:
-                self._algorithm.target_metrics += extra.target_metrics
         totals.rows += micro.packed.packed.gradient_rows
         totals.add_importance(self._algorithm.importance(micro))
         if outputs.router_logits:
@@ -195,15 +202,15 @@ class StepGradient:
         samples, logp_M = micro.packed.samples, micro.logp_M.detach()
         if counts:
             totals.add_entropy(outputs.entropy_M)
-            totals.add_mismatch(samples, references.proximal_of(samples, logp_M), micro.packed.sampled_logp_M)
+            totals.add_mismatch(micro.packed, references.proximal_of(samples, logp_M))
         if self._start and not totals.has_compared:
             totals.has_compared = True
-            some = pack_samples(samples[: max(2, len(samples) // _COMPARED_SHARE)]).to(logp_M.device)
+            some = pack_samples(samples[: max(1, len(samples) // _COMPARED_SHARE)]).to(logp_M.device)
             before_M = self._start_logprobs(some)
             if counts:
                 totals.only_read += len(some.packed.ids_N)
                 totals.compared = len(before_M)
-                totals.kl = float((logp_M[: len(before_M)] - before_M).sum())
+                totals.kl = (logp_M[: len(before_M)] - before_M).sum()
 
 
 @dataclass
@@ -249,7 +256,7 @@ def _capped_gradients(extra: ExtraLoss, micro: MicroBatch, factor: float | None)
     """Without a factor that is known beforehand the cap is this part's own."""
     grads = _end_gradients(extra.loss, micro)
     if factor is None:
-        clip_grad_norm(grads, extra.clip_norm)
+        cap_norm(grads, extra.clip_norm)
         return grads
     return tuple(None if grad is None else grad * factor for grad in grads)
 

@@ -1,12 +1,19 @@
-"""Log-probs of chosen tokens and entropies, without the logits of all rows: in chunks, in the backward too."""
+"""Log-probs of chosen tokens and entropies, without the logits of all rows: in chunks, in the backward too. On CUDA
+what follows the product of a chunk is compiled into few passes over its logits."""
 
+from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
-LOGITS_AT_A_TIME = {"cpu": 1 << 23, "cuda": 1 << 26}
-"""How many logits make a chunk where the caller does not say: 32 and 256 MB in float32."""
+LOGITS_AT_A_TIME = {"cpu": 1 << 23, "cuda": 1 << 28}
+"""How many logits make a chunk where the caller does not say: 32 MB and 1 GB in float32."""
+BYTES_PER_LOGIT = {"cpu": 12, "cuda": 6}
+"""What a logit takes while it is there, with what is computed from it."""
+_CHUNK_SIZES = 4
+"""On CUDA chunks are padded to one of so many sizes: there is a compilation for each."""
 
 
 def token_logprobs(
@@ -17,8 +24,22 @@ def token_logprobs(
     `chunk` is the number of rows whose logits exist at a time. Differentiable in `hidden_ME` and `head_VE`.
     """
     rows = chunk or max(1, LOGITS_AT_A_TIME[hidden_ME.device.type] // len(head_VE))
+    if not hidden_ME.is_cuda:
+        logp_M, entropy_M = _TokenLogprobs.apply(hidden_ME, head_VE, targets_M, temperature, rows)
+        return logp_M, entropy_M
+    count = len(hidden_ME)
+    rows = even_chunk(count, rows)
+    hidden_ME = functional.pad(hidden_ME, (0, 0, 0, -count % rows))
+    targets_M = functional.pad(targets_M, (0, -count % rows))
     logp_M, entropy_M = _TokenLogprobs.apply(hidden_ME, head_VE, targets_M, temperature, rows)
-    return logp_M, entropy_M
+    return logp_M[:count], entropy_M[:count]
+
+
+def even_chunk(count: int, most: int) -> int:
+    """The rows of a chunk where `count` rows are dealt to as few chunks of at most `most` rows as there can be."""
+    step = max(1, most // _CHUNK_SIZES)
+    each = -(-count // max(1, -(-count // most)))
+    return min(most, max(step, -(-each // step) * step))
 
 
 def span_logits(hidden_SE: Tensor, head_VE: Tensor, temperature: float = 1.0) -> Tensor:
@@ -52,12 +73,9 @@ class _TokenLogprobs(torch.autograd.Function):  # type: ignore[misc]
         logp_M, entropy_M, lse_M = (hidden_ME.new_empty(len(hidden_ME), dtype=wide) for _ in range(3))
         for start in range(0, len(hidden_ME), rows):
             at = slice(start, start + rows)
-            logs_CV = _logits(hidden_ME[at], head_VE, temperature)
-            chosen_C = logs_CV.gather(1, targets_M[at, None])[:, 0]
-            logs_CV = torch.log_softmax(logs_CV, -1)
-            logp_M[at] = logs_CV.gather(1, targets_M[at, None])[:, 0]
-            lse_M[at] = chosen_C - logp_M[at]
-            entropy_M[at] = -logs_CV.exp().mul_(logs_CV).sum(-1)
+            logits_CV = _logits(hidden_ME[at], head_VE, temperature)
+            found = _fused(_statistics) if hidden_ME.is_cuda else _statistics
+            logp_M[at], entropy_M[at], lse_M[at] = found(logits_CV, targets_M[at])
         ctx.save_for_backward(hidden_ME, head_VE, targets_M, lse_M, entropy_M)
         ctx.temperature, ctx.rows = temperature, rows
         ctx.set_materialize_grads(False)
@@ -74,20 +92,45 @@ class _TokenLogprobs(torch.autograd.Function):  # type: ignore[misc]
         pull_M = torch.zeros_like(lse_M) if grad_logp_M is None else grad_logp_M / ctx.temperature
         for start in range(0, len(hidden_ME), ctx.rows):
             at = slice(start, start + ctx.rows)
-            logs_CV = _logits(hidden_ME[at], head_VE, ctx.temperature).sub_(lse_M[at, None])
-            if grad_entropy_M is None:
-                grad_CV = logs_CV.exp_().mul_(pull_M[at, None])
+            logits_CV = _logits(hidden_ME[at], head_VE, ctx.temperature)
+            if hidden_ME.is_cuda and grad_entropy_M is None:
+                pulled = _fused(logit_gradients)
+                grad_CV = pulled(logits_CV, targets_M[at], lse_M[at], pull_M[at], hidden_ME.dtype)
             else:
-                probs_CV = logs_CV.exp()
-                spread_C1 = grad_entropy_M[at, None] / ctx.temperature
-                grad_CV = logs_CV.add_(entropy_M[at, None]).mul_(spread_C1).add_(pull_M[at, None]).mul_(probs_CV)
-            grad_CV.neg_().scatter_add_(1, targets_M[at, None], pull_M[at, None])
-            grad_CV = grad_CV.to(hidden_ME.dtype)
+                logs_CV = logits_CV.sub_(lse_M[at, None])
+                if grad_entropy_M is None:
+                    grad_CV = logs_CV.exp_().mul_(pull_M[at, None])
+                else:
+                    probs_CV = logs_CV.exp()
+                    spread_C1 = grad_entropy_M[at, None] / ctx.temperature
+                    grad_CV = logs_CV.add_(entropy_M[at, None]).mul_(spread_C1).add_(pull_M[at, None]).mul_(probs_CV)
+                grad_CV.neg_().scatter_add_(1, targets_M[at, None], pull_M[at, None])
+                grad_CV = grad_CV.to(hidden_ME.dtype)
             if grad_hidden_ME is not None:
                 grad_hidden_ME[at] = grad_CV @ head_VE
             if grad_head_VE is not None:
                 _add_product(grad_head_VE, grad_CV.t(), hidden_ME[at])
         return grad_hidden_ME, None if grad_head_VE is None else grad_head_VE.to(head_VE.dtype), None, None, None
+
+
+@cache
+def _fused(function: Any) -> Any:
+    return torch.compile(function, dynamic=False)
+
+
+def _statistics(logits_CV: Tensor, targets_C: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The log-prob of the target, the entropy, and the log-sum-exp."""
+    chosen_C = logits_CV.gather(1, targets_C[:, None])[:, 0]
+    logs_CV = torch.log_softmax(logits_CV, -1)
+    logp_C = logs_CV.gather(1, targets_C[:, None])[:, 0]
+    return logp_C, -logs_CV.exp().mul_(logs_CV).sum(-1), chosen_C - logp_C
+
+
+def logit_gradients(logits_CV: Tensor, targets_C: Tensor, lse_C: Tensor, pull_C: Tensor, dtype: torch.dtype) -> Tensor:
+    """Of the log-probs of targets, each times its `pull`."""
+    probs_CV = (logits_CV - lse_C[:, None]).exp()
+    is_target_CV = torch.arange(logits_CV.shape[1], device=logits_CV.device) == targets_C[:, None]
+    return ((is_target_CV.to(probs_CV.dtype) - probs_CV) * pull_C[:, None]).to(dtype)
 
 
 def _logits(hidden_CE: Tensor, head_VE: Tensor, temperature: float) -> Tensor:

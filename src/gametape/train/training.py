@@ -1,6 +1,7 @@
 """A training run from its configuration to its result: assemble the parts, begin or resume, and sum up."""
 
 import asyncio
+import gc
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -177,7 +178,10 @@ async def _run_training(
 
 
 async def _train_while_it_learns(loop: TrainingLoop) -> str:
-    """A learner that ends by itself ends the run at once, whatever the run is waiting for."""
+    """A learner that ends by itself ends the run at once, whatever the run is waiting for. What is there when it begins
+    stays until its end: looking it through for garbage would hold up updates."""
+    gc.collect()
+    gc.freeze()
     training, ended = asyncio.ensure_future(loop.train()), asyncio.wrap_future(loop.learner.ended)
     try:
         await asyncio.wait((training, ended), return_when=asyncio.FIRST_COMPLETED)
@@ -188,6 +192,7 @@ async def _train_while_it_learns(loop: TrainingLoop) -> str:
         training.cancel()
         ended.cancel()
         await asyncio.gather(training, ended, return_exceptions=True)
+        gc.unfreeze()
 
 
 def _open_learner(

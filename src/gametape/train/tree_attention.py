@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from gametape.train.packing import AttentionBucket, AttentionPlan
+from gametape.train import varlen_attention
+from gametape.train.attention_plan import AttentionBucket, AttentionPlan
 
 _ops: Any = torch.ops.aten
 _BLOCK = 32
@@ -21,8 +22,6 @@ def forward_of(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: boo
     """The output and the log-sum-exp."""
     if q.device.type == "cpu":
         out, lse = _ops._scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, causal, attn_mask=mask)
-    elif _flash(q, mask):
-        out, lse, *_ = _ops._scaled_dot_product_flash_attention(q, k, v, 0.0, causal)
     else:
         out, lse, *_ = _ops._scaled_dot_product_efficient_attention(q, k, v, _spread(mask, q), True, 0.0, causal)
     return out, lse[..., : q.shape[2]]
@@ -37,11 +36,6 @@ def backward_of(
         grad_q, grad_k, grad_v = call(grad, q, k, v, out, lse, 0.0, causal, attn_mask=mask)
         return grad_q, grad_k, grad_v
     unused = torch.zeros(2, dtype=torch.uint64, device=q.device)  # the random state of dropout, which is off
-    if _flash(q, mask):
-        call = _ops._scaled_dot_product_flash_attention_backward
-        lengths = (None, None, q.shape[2], k.shape[2])
-        grad_q, grad_k, grad_v = call(grad, q, k, v, out, lse.contiguous(), *lengths, 0.0, causal, unused, unused)
-        return grad_q, grad_k, grad_v
     call = _ops._scaled_dot_product_efficient_attention_backward
     lse = functional.pad(lse, (0, -lse.shape[2] % _BLOCK), value=float("inf")).contiguous()
     wanted = [True, True, True, False]
@@ -49,11 +43,6 @@ def backward_of(
     out = out.transpose(1, 2).contiguous().transpose(1, 2)  # in half precision it is read as forward lays it out
     grad_q, grad_k, grad_v, _ = call(grad, q, k, v, bias, out, lse, unused, unused, 0.0, wanted, causal)
     return grad_q, grad_k, grad_v
-
-
-def _flash(q: Tensor, mask: Tensor | None) -> bool:
-    """Whether CUDA's fastest kernel can be used: half precision, no mask, a head size that it supports."""
-    return mask is None and q.dtype in {torch.bfloat16, torch.float16} and q.shape[-1] % 8 == 0 and q.shape[-1] <= 256
 
 
 def _spread(mask: Tensor | None, q: Tensor) -> Tensor | None:
@@ -69,41 +58,63 @@ def tree_attention(q_NHD: Tensor, k_MGD: Tensor, v_MGD: Tensor, plan: AttentionP
 class _TreeAttention(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def forward(ctx: Any, q_NHD: Tensor, k_MGD: Tensor, v_MGD: Tensor, plan: AttentionPlan) -> Tensor:
-        out_NHD = torch.empty_like(q_NHD, memory_format=torch.contiguous_format)
-        lse_NH = q_NHD.new_empty(q_NHD.shape[:2], dtype=torch.promote_types(q_NHD.dtype, torch.float32))
-        for bucket in plan.own:
-            rows_S, part_SHD, lse_SH = _attended(bucket, q_NHD, k_MGD, v_MGD)
-            out_NHD.index_copy_(0, rows_S, part_SHD)
-            lse_NH.index_copy_(0, rows_S, lse_SH)
-        for bucket in plan.context:
-            rows_S, part_SHD, lse_SH = _attended(bucket, q_NHD, k_MGD, v_MGD)
-            own_SHD, own_lse_SH = out_NHD.index_select(0, rows_S), lse_NH.index_select(0, rows_S)
-            share_SH1 = torch.sigmoid(lse_SH - own_lse_SH)[..., None].to(out_NHD.dtype)
-            out_NHD.index_copy_(0, rows_S, torch.lerp(own_SHD, part_SHD, share_SH1))
-            lse_NH.index_copy_(0, rows_S, torch.logaddexp(own_lse_SH, lse_SH))
-        ctx.save_for_backward(q_NHD, k_MGD, v_MGD, out_NHD, lse_NH)
+        out_NHD, lse_HN = attend(q_NHD, k_MGD, v_MGD, plan)
+        ctx.save_for_backward(q_NHD, k_MGD, v_MGD, out_NHD, lse_HN)
         ctx.plan = plan
         return out_NHD
 
     @staticmethod
     def backward(ctx: Any, grad_NHD: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
-        q_NHD, k_MGD, v_MGD, out_NHD, lse_NH = ctx.saved_tensors
-        grad_q_NHD, grad_k_MGD, grad_v_MGD = (torch.zeros_like(tensor) for tensor in (q_NHD, k_MGD, v_MGD))
-        groups, repeats = k_MGD.shape[1], q_NHD.shape[1] // k_MGD.shape[1]
-        for bucket in (*ctx.plan.own, *ctx.plan.context):
-            queries_S, keys_K = bucket.queries_BS.flatten(), bucket.keys_BK.flatten()
-            q_CRSD, out_CRSD = (
-                _queries(tensor.index_select(0, queries_S), bucket, groups) for tensor in (q_NHD, out_NHD)
-            )
-            k_CRKD, v_CRKD = (_keys(tensor, bucket, repeats) for tensor in (k_MGD, v_MGD))
-            lse_CRS = _queries(lse_NH.index_select(0, queries_S)[..., None], bucket, groups)[..., 0]
-            grad_CRSD = _queries(_without_padding(grad_NHD, bucket), bucket, groups)
-            mask = _mask(bucket, q_NHD, groups)
-            grads = backward_of(grad_CRSD, q_CRSD, k_CRKD, v_CRKD, out_CRSD, lse_CRS, mask, bucket.causal)
-            grad_q_NHD.index_add_(0, queries_S, _rows(grads[0], bucket))
-            grad_k_MGD.index_add_(0, keys_K, _rows(grads[1].sum(1, keepdim=True), bucket))
-            grad_v_MGD.index_add_(0, keys_K, _rows(grads[2].sum(1, keepdim=True), bucket))
-        return grad_q_NHD, grad_k_MGD, grad_v_MGD, None
+        q_NHD, k_MGD, v_MGD, out_NHD, lse_HN = ctx.saved_tensors
+        return *attend_backward(grad_NHD, q_NHD, k_MGD, v_MGD, out_NHD, lse_HN, ctx.plan), None
+
+
+def attend(q_NHD: Tensor, k_MGD: Tensor, v_MGD: Tensor, plan: AttentionPlan) -> tuple[Tensor, Tensor]:
+    """The output, and the log-sum-exps [H, N] of the scores. Rows behind the plan's are zero."""
+    if varlen_attention.takes(q_NHD):
+        return varlen_attention.attend(q_NHD, k_MGD, v_MGD, plan)
+    out_NHD = q_NHD.new_zeros(q_NHD.shape)
+    lse_NH = q_NHD.new_zeros(q_NHD.shape[:2], dtype=torch.promote_types(q_NHD.dtype, torch.float32))
+    for bucket in plan.own:
+        rows_S, part_SHD, lse_SH = _attended(bucket, q_NHD, k_MGD, v_MGD)
+        out_NHD.index_copy_(0, rows_S, part_SHD)
+        lse_NH.index_copy_(0, rows_S, lse_SH)
+    for bucket in plan.context:
+        rows_S, part_SHD, lse_SH = _attended(bucket, q_NHD, k_MGD, v_MGD)
+        own_SHD, own_lse_SH = out_NHD.index_select(0, rows_S), lse_NH.index_select(0, rows_S)
+        share_SH1 = torch.sigmoid(lse_SH - own_lse_SH)[..., None].to(out_NHD.dtype)
+        out_NHD.index_copy_(0, rows_S, torch.lerp(own_SHD, part_SHD, share_SH1))
+        lse_NH.index_copy_(0, rows_S, torch.logaddexp(own_lse_SH, lse_SH))
+    return out_NHD, lse_NH.t().contiguous()
+
+
+def attend_backward(
+    grad_NHD: Tensor,
+    q_NHD: Tensor,
+    k_MGD: Tensor,
+    v_MGD: Tensor,
+    out_NHD: Tensor,
+    lse_HN: Tensor,
+    plan: AttentionPlan,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of q, k and v."""
+    if varlen_attention.takes(q_NHD):
+        return varlen_attention.attend_backward(grad_NHD, q_NHD, k_MGD, v_MGD, out_NHD, lse_HN, plan)
+    grad_q_NHD, grad_k_MGD, grad_v_MGD = (torch.zeros_like(tensor) for tensor in (q_NHD, k_MGD, v_MGD))
+    groups, repeats = k_MGD.shape[1], q_NHD.shape[1] // k_MGD.shape[1]
+    lse_NH = lse_HN.t()
+    for bucket in (*plan.own, *plan.context):
+        queries_S, keys_K = bucket.queries_BS.flatten(), bucket.keys_BK.flatten()
+        q_CRSD, out_CRSD = (_queries(tensor.index_select(0, queries_S), bucket, groups) for tensor in (q_NHD, out_NHD))
+        k_CRKD, v_CRKD = (_keys(tensor, bucket, repeats) for tensor in (k_MGD, v_MGD))
+        lse_CRS = _queries(lse_NH.index_select(0, queries_S)[..., None], bucket, groups)[..., 0]
+        grad_CRSD = _queries(_without_padding(grad_NHD, bucket), bucket, groups)
+        mask = _mask(bucket, q_NHD, groups)
+        grads = backward_of(grad_CRSD, q_CRSD, k_CRKD, v_CRKD, out_CRSD, lse_CRS, mask, bucket.causal)
+        grad_q_NHD.index_add_(0, queries_S, _rows(grads[0], bucket))
+        grad_k_MGD.index_add_(0, keys_K, _rows(grads[1].sum(1, keepdim=True), bucket))
+        grad_v_MGD.index_add_(0, keys_K, _rows(grads[2].sum(1, keepdim=True), bucket))
+    return grad_q_NHD, grad_k_MGD, grad_v_MGD
 
 
 def _attended(bucket: AttentionBucket, q_NHD: Tensor, k_MGD: Tensor, v_MGD: Tensor) -> tuple[Tensor, Tensor, Tensor]:

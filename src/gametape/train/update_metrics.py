@@ -1,15 +1,20 @@
 """What an update did, in numbers: sums over its forwards, and the line of the log that they become."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
 from gametape.train.algorithms.base import ExtraLoss
-from gametape.train.batch import TrainSample
+from gametape.train.batch import PackedBatch
 from gametape.train.losses import TokenImportance
+from gametape.train.rollouts import TargetMetrics
 from gametape.train.router_balance import ExpertChoices
+
+Sum: TypeAlias = Any
+"""A number, or a tensor that has it on the device."""
 
 _QUANTILES = {"low": 0.01, "median": 0.5, "high": 0.99}
 
@@ -47,28 +52,31 @@ class UpdateMetrics:
 
 @dataclass
 class UpdateTotals:
-    """Sums over the forwards of one update."""
+    """Sums over the forwards of one update. Those that are tensors are where they were computed until `read`, so that
+    nobody waits for a GPU while there is more for it to do."""
 
     version: int
     """Of the weights at its start."""
     measured: bool = True
     """Whether the forwards are the first over their samples: what describes the samples is measured once."""
     steps: int = 0
-    loss: float = 0.0
-    extra: float = 0.0
+    loss: Sum = 0.0
+    extra: Sum = 0.0
     gradient: float = 0.0
     rows: int = 0
     only_read: int = 0
     chosen: int = 0
-    entropy: float = 0.0
-    own: int = 0
-    mismatch: float = 0.0
-    mismatch_max: float = 0.0
+    entropy: Sum = 0.0
+    own: Sum = 0
+    mismatch: Sum = 0.0
+    mismatch_max: Sum = 0.0
     compared: int = 0
-    kl: float = 0.0
+    kl: Sum = 0.0
     has_compared: bool = False
     """Whether some samples have been compared with the start of the run."""
     importance: list[TokenImportance] = field(default_factory=list)
+    target_metrics: list[Callable[[], Sequence[TargetMetrics]]] = field(default_factory=list)
+    """Of the targets of the first forwards over their samples."""
     choices: ExpertChoices | None = None
 
     @classmethod
@@ -84,14 +92,24 @@ class UpdateTotals:
             totals.add_choices(rank.choices)
         return totals
 
+    def read(self) -> None:
+        """Bring all sums here."""
+        tensors = {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
+        if tensors:
+            numbers = torch.stack([tensor.double() for tensor in tensors.values()]).tolist()
+            for name, number in zip(tensors, numbers, strict=True):
+                setattr(self, name, number)
+
     def add_choices(self, choices: ExpertChoices | None) -> None:
         if choices is not None:
             self.choices = choices if self.choices is None else self.choices + choices
 
     def add_extra(self, extra: ExtraLoss) -> None:
         self.only_read += extra.tokens_read
-        self.extra += float(extra.loss.detach())
-        self.loss += float(extra.loss.detach())
+        self.extra = self.extra + extra.loss.detach()
+        self.loss = self.loss + extra.loss.detach()
+        if self.measured:
+            self.target_metrics.append(extra.target_metrics)
 
     def add_importance(self, importance: TokenImportance | None) -> None:
         if importance is not None:
@@ -99,21 +117,15 @@ class UpdateTotals:
 
     def add_entropy(self, entropy_M: Tensor) -> None:
         self.chosen += len(entropy_M)
-        self.entropy += float(entropy_M.sum())
+        self.entropy = self.entropy + entropy_M.sum()
 
-    def add_mismatch(self, samples: Sequence[TrainSample], logp_M: Tensor, sampled_logp_M: Tensor) -> None:
+    def add_mismatch(self, packed: PackedBatch, logp_M: Tensor) -> None:
         """`logp_M` comes from the weights at the start of the update."""
-        versions = [
-            -1 if sample.recorded else sample.segment.policy_versions[at]
-            for sample in samples
-            for at in sample.sampled_positions
-        ]
-        own_M = torch.tensor(versions, device=logp_M.device) == self.version
-        if own_M.any():
-            gaps = (logp_M - sampled_logp_M.to(logp_M))[own_M].abs()
-            self.own += len(gaps)
-            self.mismatch += float(gaps.sum())
-            self.mismatch_max = max(self.mismatch_max, float(gaps.max()))
+        own_M = packed.versions_M == self.version
+        gaps_M = torch.where(own_M, (logp_M - packed.sampled_logp_M.to(logp_M)).abs(), 0.0)
+        self.own = self.own + own_M.sum()
+        self.mismatch = self.mismatch + gaps_M.sum()
+        self.mismatch_max = torch.maximum(torch.as_tensor(self.mismatch_max).to(gaps_M), gaps_M.max())
 
     def metrics(self, lines: int, targets: int = 0) -> UpdateMetrics:
         if not lines:
@@ -154,5 +166,6 @@ class UpdateTotals:
 def _distribution(values_M: Tensor) -> dict[str, float]:
     ordered_M = values_M.double().sort().values
     last = len(ordered_M) - 1
-    quantiles = {name: float(ordered_M[round(share * last)]) for name, share in _QUANTILES.items()}
-    return {"mean": float(ordered_M.mean()), "least": float(ordered_M[0]), **quantiles, "most": float(ordered_M[-1])}
+    places = {"least": 0, **{name: round(share * last) for name, share in _QUANTILES.items()}, "most": last}
+    mean, *values = torch.stack([ordered_M.mean(), *(ordered_M[place] for place in places.values())]).tolist()
+    return {"mean": mean, **dict(zip(places, values, strict=True))}

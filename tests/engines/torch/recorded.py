@@ -26,13 +26,14 @@ def stepper_in_rounds(module, tokens=1024, block=4, longest=1 << 20, **limits):
     pool = BlockPool(spec, tokens // block, block, decoder.device, decoder.dtype)
     if not ON_GPU:
         return Stepper(decoder, pool, cpu.plan, EngineLimits(**limits), PlainRounds(decoder, pool, longest))
-    from gametape.engines.torch.attention.triton_prefill import plan
+    from gametape.engines.torch.cuda_forward import CudaForward
     from gametape.engines.torch.cuda_graphs import DecodeGraphs
     from gametape.engines.torch.cuda_step import BufferSizes, DecodeStep
 
     made = EngineLimits(**limits)
     room = BufferSizes(rows=made.max_sequences, context=min(longest, tokens), stops=2)
-    return Stepper(decoder, pool, plan, made, DecodeGraphs(DecodeStep(decoder, pool, room)))
+    graphs = DecodeGraphs(DecodeStep(decoder, pool, room))
+    return Stepper(decoder, pool, cpu.plan, made, graphs, CudaForward(decoder, pool))
 
 
 class PlainRounds:

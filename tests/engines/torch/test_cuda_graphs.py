@@ -8,7 +8,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from gametape.engines.torch.attention.triton_decode import AttentionTiling
 from gametape.engines.torch.cuda_graphs import DecodeGraphs, padded_size
-from gametape.engines.torch.cuda_step import BufferSizes, DecodeStep
+from gametape.engines.torch.cuda_step import BufferSizes, DecodeStep, SumOrder
 from gametape.engines.torch.decode_rounds import DecodeRow, DrawnTokens
 from gametape.engines.torch.decoder import Decoder
 from gametape.engines.torch.decoder_spec import read_decoder_spec
@@ -40,7 +40,7 @@ def _step() -> DecodeStep:
         Decoder(module, spec),
         pool,
         BufferSizes(rows=5, context=40, steps=8, stops=2),
-        AttentionTiling(split=16, tile=16),
+        SumOrder(AttentionTiling(split=16, tile=16), down_parts=2),
     )
 
 

@@ -9,14 +9,14 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM
 
 from gametape.engines.torch.attention.triton_decode import AttentionTiling
-from gametape.engines.torch.cuda_step import BufferSizes, DecodeStep
+from gametape.engines.torch.cuda_step import BufferSizes, DecodeStep, SumOrder
 from gametape.engines.torch.decoder import Decoder
 from gametape.engines.torch.decoder_spec import read_decoder_spec
 from gametape.engines.torch.kv_blocks import BlockPool
 
 SHAPE = {
     "hidden_size": 48,
-    "intermediate_size": 80,
+    "intermediate_size": 160,
     "num_hidden_layers": 2,
     "num_attention_heads": 6,
     "num_key_value_heads": 2,
@@ -47,7 +47,10 @@ def test_steps_equal_a_plain_forward_of_the_whole_sequence(config: Any, network:
     decoder = Decoder(module, spec)
     pool = BlockPool(spec, 12, 4, DEVICE, torch.float32)
     step = DecodeStep(
-        decoder, pool, BufferSizes(rows=3, context=32, steps=8, stops=1), AttentionTiling(split=8, tile=16)
+        decoder,
+        pool,
+        BufferSizes(rows=3, context=32, steps=8, stops=1),
+        SumOrder(AttentionTiling(split=8, tile=16), down_parts=2),
     )
     step.tables_NB[:3, :4] = torch.randperm(12).view(3, 4).int().to(DEVICE)
 

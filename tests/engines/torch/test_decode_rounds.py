@@ -69,7 +69,7 @@ def test_who_is_not_in_the_rounds_moves_on_beside_them():
     in_rounds, _ = ask(core, [7, 8], 50)
     for _ in range(9):
         core.step()
-    assert (len(stepwise.logprobs), len(in_rounds.logprobs)) == (9, 1 + 8 * 4)
+    assert (len(stepwise.logprobs), len(in_rounds.logprobs)) == (9, 1 + 9 * 4)
 
 
 def test_a_group_reads_its_prompt_once_and_a_turn_goes_on_from_what_was_drawn():
@@ -102,15 +102,44 @@ def test_scores_beside_rounds():
 
 def test_a_step_goes_on_round_after_round_until_it_is_pressed():
     core = stepper_in_rounds(network("qwen3"))
-    job, _ = ask(core, [1, 2, 3], 300)
-    core.step()
+    job, results = ask(core, [1, 2, 3], 300)
     core.step(lambda: True)
     assert len(job.logprobs) == 1 + 16
     looks = iter([False, False, True])
     core.step(lambda: next(looks))
     assert len(job.logprobs) == 1 + 4 * 16
     core.step()
-    assert len(job.logprobs) == 1 + 4 * 16 + 128
+    assert len(results[0].completion_ids) == 300
+
+
+def test_prompts_are_read_in_a_row_until_those_that_decode_get_a_round():
+    core = stepper_in_rounds(network("qwen3"), token_budget=8)
+    decoding, _ = ask(core, [1, 2, 3], 300)
+    core.step(lambda: True)
+    prompt = [(3 * at) % VOCABULARY for at in range(90)]
+    long, results = ask(core, prompt, 5)
+    drawn = []
+    while not long.logprobs:
+        core.step()
+        drawn.append(len(decoding.logprobs))
+    # Seven or eight tokens a step: twelve steps and a bit, with one short round among them.
+    assert drawn[6] == 1 + 16
+    assert drawn[7] == 1 + 16 + 4
+    run(core)
+    check(results[0], prompt, GREEDY, {0: plain("qwen3")})
+
+
+def test_newcomers_are_read_behind_the_last_round_and_join_the_next():
+    core = stepper_in_rounds(network("qwen3"), max_sequences=2)
+    short, _ = ask(core, [1, 2, 3], 10)
+    long, results = ask(core, [4, 5], 70)
+    waiting, others = ask(core, [6, 7, 8], 20, Sampling(seed=4))
+    core.step()
+    assert (short.tokens_left, len(long.logprobs), waiting.sequence.computed) == (0, 1 + 2 * 16, 3)
+    assert waiting.logprobs == []
+    run(core)
+    check(results[0], [4, 5], GREEDY, {0: plain("qwen3")})
+    check(others[0], [6, 7, 8], Sampling(seed=4), {0: plain("qwen3")})
 
 
 def test_weights_change_under_a_request_and_another_is_given_up():

@@ -113,6 +113,7 @@ def test_only_the_span_pulls(policy: TrainablePolicy) -> None:
     hidden_ME = hidden_NE[chosen.rows_M].requires_grad_()
     logp_M, _ = token_logprobs(hidden_ME, head_VE, chosen.targets_M)
     references = StepReferences(chosen.samples, cap=2.0)
+    compared = references.of_tokens(chosen, logp_M)
     micro = MicroBatch(
         TrainBatch(chosen.samples, rollouts=4),
         chosen,
@@ -120,8 +121,8 @@ def test_only_the_span_pulls(policy: TrainablePolicy) -> None:
         hidden_ME,
         head_VE,
         hidden_NE,
-        references.of_samples(chosen.samples, logp_M),
-        references.rollout_sums(chosen.samples, logp_M),
+        compared,
+        references.rollout_sums(chosen, logp_M, compared),
         lambda _packed: logp_M.detach(),
     )
     extra = algorithm.extra_loss(micro)

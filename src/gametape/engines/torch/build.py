@@ -16,7 +16,7 @@ from gametape.engines.chat_formats.loader import load_chat_format
 from gametape.engines.chat_formats.protocol import Tokenizer
 from gametape.engines.token_conversation import TokenModel
 from gametape.engines.torch.attention import cpu, reference
-from gametape.engines.torch.attention.interface import AttentionPlanner
+from gametape.engines.torch.attention.interface import PackedForward
 from gametape.engines.torch.decode_rounds import GraphRunner
 from gametape.engines.torch.decoder import Decoder
 from gametape.engines.torch.decoder_spec import read_decoder_spec
@@ -87,22 +87,27 @@ def build_stepper(network: Any, limits: EngineLimits | None = None, kv_tokens: i
     blocks = -(-(kv_tokens or _kv_bytes(decoder.device) // width) // BLOCK_SIZE)
     pool = BlockPool(spec, blocks, BLOCK_SIZE, decoder.device, decoder.dtype)
     limits = limits or (CPU_LIMITS if on_cpu else GPU_LIMITS)
-    planner, runner = (cpu.plan, None) if on_cpu else _gpu_kernels(decoder, pool, limits)
-    return Stepper(decoder, pool, planner, limits, runner)
+    if on_cpu:
+        return Stepper(decoder, pool, cpu.plan, limits)
+    return Stepper(decoder, pool, reference.plan, limits, *_gpu_kernels(decoder, pool, limits))
 
 
 def _gpu_kernels(
     decoder: Decoder, pool: BlockPool, limits: EngineLimits
-) -> tuple[AttentionPlanner, GraphRunner | None]:
+) -> tuple[GraphRunner | None, PackedForward | None]:
     """Our own kernels, where Triton is installed and supports the head dimension."""
     if decoder.spec.head_dim not in _HEAD_DIMS or find_spec("triton") is None:
-        return reference.plan, None
-    from gametape.engines.torch.attention.triton_prefill import plan  # noqa: PLC0415 - needs triton
+        return None, None
+    from gametape.engines.torch.cuda_forward import CudaForward  # noqa: PLC0415 - needs triton
     from gametape.engines.torch.cuda_graphs import DecodeGraphs  # noqa: PLC0415
     from gametape.engines.torch.cuda_step import BufferSizes, DecodeStep  # noqa: PLC0415
+    from gametape.engines.torch.cuda_tuner import StepTuner  # noqa: PLC0415
 
     longest = min(int(decoder.module.config.max_position_embeddings), pool.block_count * pool.block_size)
-    return plan, DecodeGraphs(DecodeStep(decoder, pool, BufferSizes(rows=limits.max_sequences, context=longest)))
+    step = DecodeStep(decoder, pool, BufferSizes(rows=limits.max_sequences, context=longest))
+    # In float32 products are not made in the tensor cores, and their kernels take minutes to compile in large tiles.
+    graphs = DecodeGraphs(step) if decoder.dtype == torch.float32 else DecodeGraphs(step, StepTuner(step).prepare)
+    return graphs, CudaForward(decoder, pool)
 
 
 def slow_engine(network: Any, name: str) -> TransformersEngine:

@@ -4,7 +4,7 @@ Graphs are recorded when they are first needed, for a few sizes of batch and len
 smallest that holds it. Rows that end within a round stand still for the rest of it and cost next to nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -46,8 +46,9 @@ class DecodeGraphs:
     A round may be sent before the one before it is finished: then the device does not wait for the host.
     """
 
-    def __init__(self, step: DecodeStep) -> None:
-        self._step = step
+    def __init__(self, step: DecodeStep, prepare: Callable[[int], None] = lambda _rows: None) -> None:
+        """`prepare` is called with a size of batch before it is first recorded."""
+        self._step, self._prepare = step, prepare
         self._graphs: dict[tuple[int, int], torch.cuda.CUDAGraph] = {}
         self._pool = torch.cuda.graph_pool_handle()
         self._results = (_RoundResult(step.progress), _RoundResult(step.progress))
@@ -103,7 +104,7 @@ class DecodeGraphs:
         self._ahead += steps
         longest = max(row.length + min(self._ahead, row.max_new_tokens) for row in self._rows)
         padded = padded_size(len(self._rows), sizes.rows)
-        graph = self._graph(padded, padded_size(splits_for(longest - 1, self._step.tiling.split)))
+        graph = self._graph(padded, padded_size(splits_for(longest - 1, self._step.order.attention.split)))
         for _ in range(steps):
             graph.replay()
         self._sent += 1
@@ -146,6 +147,7 @@ class DecodeGraphs:
             live_N = self._step.progress.live_N
             waiting_N = live_N.clone()
             live_N.zero_()
+            self._prepare(rows)
             self._graphs[rows, splits] = self._record(rows, splits)
             live_N.copy_(waiting_N)
         return self._graphs[rows, splits]

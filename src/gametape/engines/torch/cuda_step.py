@@ -1,7 +1,8 @@
 """One decode step of a whole batch as a fixed list of kernel launches over fixed buffers, which a CUDA graph records.
 
 Seven launches a layer: norm; projection to queries, keys and values; attention with rotary embedding and KV append;
-output and residual; norm; gate and up; down and residual. Then the logits, the sampling and the bookkeeping, all on the
+output; norm; gate and up; down. Output and down add to the residual stream themselves, or leave parts of a sum that the
+norm behind them adds. Then the logits, the sampling and the bookkeeping, all on the
 device: the next step can follow without the host.
 """
 
@@ -14,12 +15,12 @@ from gametape.engines.torch.attention.triton_decode import (
     AttentionTiling,
     RotaryInputs,
     RowState,
-    attention_tiling_for,
+    attention_tilings,
     decode_attention,
 )
-from gametape.engines.torch.decoder import Decoder
+from gametape.engines.torch.decoder import Decoder, LayerWeights
 from gametape.engines.torch.kv_blocks import BlockPool
-from gametape.engines.torch.triton_linear import Tiling, gate, normalise, project
+from gametape.engines.torch.triton_linear import Parts, Tiling, gate, normalise, project, project_parts
 from gametape.engines.torch.triton_sampler import (
     RowProgress,
     RowSampling,
@@ -35,7 +36,23 @@ _ROW_TILE = 128
 
 
 @dataclass(frozen=True)
+class SumOrder:
+    """What decides in which order a row is summed. It is the same for all batches of an engine, so that a row's result
+    is the same to the last bit in any of them."""
+
+    attention: AttentionTiling
+    output_parts: int = 1
+    down_parts: int = 1
+
+
+@dataclass(frozen=True)
 class StepTilings:
+    """The tilings of the products of a step.
+
+    Every tile is at least 64 rows high, so that all sizes of batch go through the same matrix instructions and sum in
+    the same order: a tiling shows in the time alone.
+    """
+
     qkv: Tiling
     output: Tiling
     gate: Tiling
@@ -46,12 +63,8 @@ class StepTilings:
 VOCABULARY_TILE = 128
 
 
-def tilings_for(rows: int) -> StepTilings:
-    """Chosen by measurement on an H200.
-
-    Every tile is at least 64 rows high, so that all sizes of batch go through the same matrix instructions and sum in
-    the same order: a row's result is the same to the last bit in any batch.
-    """
+def usual_tilings(rows: int) -> StepTilings:
+    """Good ones for small networks on an H200, for where nothing is measured."""
     if rows <= 128:
         narrow = Tiling(64, 16 if rows <= 64 else 32, stages=6)
         return StepTilings(narrow, narrow, narrow, narrow, Tiling(64, VOCABULARY_TILE))
@@ -78,11 +91,9 @@ class BufferSizes:
 class DecodeStep:
     """The buffers of a batch and the launches over them. Weights and blocks are those of the decoder and the pool."""
 
-    def __init__(
-        self, decoder: Decoder, pool: BlockPool, sizes: BufferSizes, tiling: AttentionTiling | None = None
-    ) -> None:
+    def __init__(self, decoder: Decoder, pool: BlockPool, sizes: BufferSizes, order: SumOrder | None = None) -> None:
         self.decoder, self.pool, self.sizes = decoder, pool, sizes
-        self.tiling = tiling or attention_tiling_for(sizes.rows)
+        self._tilings: dict[int, StepTilings] = {}
         spec, device, dtype = decoder.spec, decoder.device, decoder.dtype
         padded = -(-sizes.rows // _ROW_TILE) * _ROW_TILE
         tiles = -(-spec.vocabulary // VOCABULARY_TILE)
@@ -96,6 +107,7 @@ class DecodeStep:
         self._qkv_NX = scratch(attended + 2 * spec.kv_heads * spec.head_dim)
         self._attended_NX = scratch(attended)
         self._gated_NI = scratch(decoder.layers[0].down_EI.shape[1])
+        self.use_order(order or SumOrder(attention_tilings(sizes.rows, spec.kv_heads, spec.head_dim)[0]))
         self.tiled_logits = TiledLogits(
             scratch(spec.vocabulary, torch.float32)[: sizes.rows],
             scratch(tiles, torch.float32),
@@ -135,23 +147,76 @@ class DecodeStep:
             logprobs_NS=torch.zeros((sizes.rows, sizes.steps), device=device, dtype=torch.float32),
         )
 
+    def use_order(self, order: SumOrder) -> None:
+        """Before anything is recorded."""
+        shape = self._x_NE.shape
+        self.order = order
+        self._output_SNE, self._down_SNE = (
+            torch.zeros((parts, *shape), device=self._x_NE.device) if parts > 1 else None
+            for parts in (order.output_parts, order.down_parts)
+        )
+
+    def use_tilings(self, rows: int, tilings: StepTilings) -> None:
+        """For batches of `rows`, before they are recorded."""
+        self._tilings[rows] = tilings
+
     def launch(self, rows: int, splits: int) -> None:
         """Read the next token of the first `rows` rows and sample one more; contexts need at most `splits` splits."""
-        decoder, spec, tilings = self.decoder, self.decoder.spec, tilings_for(rows)
-        x_NE, hidden_NE, qkv_NX = self._x_NE, self._hidden_NE, self._qkv_NX
-        attended_NX, gated_NI = self._attended_NX, self._gated_NI
-        state = RowState(self.progress.lengths_N[:rows], self.progress.live_N, self.tables_NB)
-        embed(self.progress.tokens_N[:rows], decoder.embedding_VE, x_NE)
-        for layer, keys, values in zip(decoder.layers, self.pool.keys_LBTGD, self.pool.values_LBTGD, strict=True):
-            normalise(x_NE, layer.before_attention_E, spec.eps, hidden_NE, rows)
-            project(hidden_NE, layer.qkv_PE, qkv_NX, rows, tilings.qkv, layer.qkv_bias_P)
-            rotary = RotaryInputs(self._cosines_PD, self._sines_PD, layer.q_norm_D, layer.k_norm_D, spec.eps)
-            decode_attention(qkv_NX, keys, values, state, rotary, attended_NX, splits, self.tiling)
-            project(attended_NX, layer.output_EP, x_NE, rows, tilings.output, layer.output_bias_E, x_NE)
-            normalise(x_NE, layer.before_mlp_E, spec.eps, hidden_NE, rows)
-            gate(hidden_NE, layer.gate_up_PE, gated_NI, rows, tilings.gate, layer.gate_up_bias_P)
-            project(gated_NI, layer.down_EI, x_NE, rows, tilings.down, layer.down_bias_E, x_NE)
-        normalise(x_NE, decoder.final_norm_E, spec.eps, hidden_NE, rows)
-        compute_logits(hidden_NE, decoder.head_VE, self.row_sampling, self.tiled_logits, rows, tilings.head)
+        tilings = self._tilings.get(rows) or usual_tilings(rows)
+        embed(self.progress.tokens_N[:rows], self.decoder.embedding_VE, self._x_NE)
+        more: Parts | None = None
+        for number, layer in enumerate(self.decoder.layers):
+            self.normalise(layer.before_attention_E, rows, more)
+            self.project_qkv(layer, rows, tilings.qkv)
+            self.attend(number, layer, rows, splits, self.order.attention)
+            more = self.project_output(layer, rows, tilings.output)
+            self.normalise(layer.before_mlp_E, rows, more)
+            self.gate(layer, rows, tilings.gate)
+            more = self.project_down(layer, rows, tilings.down)
+        self.normalise(self.decoder.final_norm_E, rows, more)
+        self.compute_logits(rows, tilings.head)
         apply_top_k_top_p(self.row_sampling, self.tiled_logits, rows)
         draw_tokens(self.row_sampling, self.tiled_logits, self.progress, rows)
+
+    def normalise(self, gain_E: Tensor, rows: int, more: Parts | None) -> None:
+        normalise(self._x_NE, gain_E, self.decoder.spec.eps, self._hidden_NE, rows, more)
+
+    def project_qkv(self, layer: LayerWeights, rows: int, tiling: Tiling) -> None:
+        project(self._hidden_NE, layer.qkv_PE, self._qkv_NX, rows, tiling, layer.qkv_bias_P)
+
+    def attend(self, number: int, layer: LayerWeights, rows: int, splits: int, tiling: AttentionTiling) -> None:
+        state = RowState(self.progress.lengths_N[:rows], self.progress.live_N, self.tables_NB)
+        eps = self.decoder.spec.eps
+        rotary = RotaryInputs(self._cosines_PD, self._sines_PD, layer.q_norm_D, layer.k_norm_D, eps)
+        keys_BTGD, values_BTGD = self.pool.keys_LBTGD[number], self.pool.values_LBTGD[number]
+        decode_attention(self._qkv_NX, keys_BTGD, values_BTGD, state, rotary, self._attended_NX, splits, tiling)
+
+    def project_output(self, layer: LayerWeights, rows: int, tiling: Tiling) -> Parts | None:
+        """Adds to the residual stream, or returns what the next norm is to add."""
+        bias_E = layer.output_bias_E
+        return self._add(self._attended_NX, layer.output_EP, bias_E, self._output_SNE, rows, tiling)
+
+    def gate(self, layer: LayerWeights, rows: int, tiling: Tiling) -> None:
+        gate(self._hidden_NE, layer.gate_up_PE, self._gated_NI, rows, tiling, layer.gate_up_bias_P)
+
+    def project_down(self, layer: LayerWeights, rows: int, tiling: Tiling) -> Parts | None:
+        """As `project_output`."""
+        return self._add(self._gated_NI, layer.down_EI, layer.down_bias_E, self._down_SNE, rows, tiling)
+
+    def compute_logits(self, rows: int, tiling: Tiling) -> None:
+        compute_logits(self._hidden_NE, self.decoder.head_VE, self.row_sampling, self.tiled_logits, rows, tiling)
+
+    def _add(
+        self,
+        in_NX: Tensor,
+        weight_EX: Tensor,
+        bias_E: Tensor | None,
+        sums_SNE: Tensor | None,
+        rows: int,
+        tiling: Tiling,
+    ) -> Parts | None:
+        if sums_SNE is None:
+            project(in_NX, weight_EX, self._x_NE, rows, tiling, bias_E, self._x_NE)
+            return None
+        project_parts(in_NX, weight_EX, sums_SNE, rows, tiling)
+        return Parts(sums_SNE, bias_E)

@@ -15,8 +15,10 @@ _ROUND = 16
 """Steps in a round."""
 _SHORT_ROUND = 4
 """Fewer while a job runs that is not in the round: the next chunk of a prompt should not wait long."""
-_HORIZON = 128
-"""The tokens for which a sequence is given blocks at once, if there are enough."""
+_HORIZON = 1024
+"""The tokens for which a sequence is given blocks at once, if so many are free: rounds go on as long as blocks last."""
+_NEAR_HORIZON = 128
+"""The same if cached blocks have to be evicted for it."""
 
 
 @dataclass(frozen=True)
@@ -92,10 +94,16 @@ class DecodeRounds:
         return self._missing_blocks(jobs, 1) <= self._sequences.pool.available_blocks
 
     def run(
-        self, jobs: Sequence[GenerateJob], version: int, short: bool, should_stop: Callable[[], bool]
+        self,
+        jobs: Sequence[GenerateJob],
+        version: int,
+        short: bool,
+        should_stop: Callable[[], bool],
+        meanwhile: Callable[[], None],
     ) -> Iterator[list[DrawnTokens]]:
         """The tokens of the jobs, round after round; there is room for them. `short` is one short round.
 
+        `meanwhile` is called when the last round has been sent, before its tokens are waited for.
         A job that is ended meanwhile samples nothing in later rounds, and its blocks are not written to.
         """
         rows = self._rows(jobs, version)
@@ -107,10 +115,14 @@ class DecodeRounds:
             steps = 0 if short or should_stop() else min(left, _ROUND)
             if steps:
                 self._runner.continue_round(steps)
+            else:
+                meanwhile()
             yield self._runner.finish()
 
     def _rows(self, jobs: Sequence[GenerateJob], version: int) -> list[DecodeRow]:
         ahead = _HORIZON
+        while ahead > _NEAR_HORIZON and self._missing_blocks(jobs, ahead) > self._sequences.pool.free_blocks:
+            ahead //= 2
         while ahead > 1 and self._missing_blocks(jobs, ahead) > self._sequences.pool.available_blocks:
             ahead //= 2
         rows = []

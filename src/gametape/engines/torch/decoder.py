@@ -19,7 +19,9 @@ from gametape.engines.torch.linear import LinearOp, PackedLinear, PlainLinear, f
 
 
 @dataclass(frozen=True)
-class _LayerWeights:
+class LayerWeights:
+    """The tensors of a layer; projections that read the same input are one."""
+
     before_attention_E: Tensor
     qkv_PE: Tensor
     qkv_bias_P: Tensor | None
@@ -37,7 +39,7 @@ class _LayerWeights:
 class _LayerProducts:
     """The four matrix products of a layer."""
 
-    def __init__(self, layer: _LayerWeights, kind: type[PlainLinear] | type[PackedLinear]) -> None:
+    def __init__(self, layer: LayerWeights, kind: type[PlainLinear] | type[PackedLinear]) -> None:
         self.qkv: LinearOp = kind(layer.qkv_PE, layer.qkv_bias_P)
         self.output: LinearOp = kind(layer.output_EP, layer.output_bias_E)
         self.gate_up: LinearOp = kind(layer.gate_up_PE, layer.gate_up_bias_P)
@@ -122,9 +124,9 @@ class Decoder:
         return self._head(hidden_ME).float()
 
 
-def _fuse_layer(layer: DecoderLayer) -> _LayerWeights:
+def _fuse_layer(layer: DecoderLayer) -> LayerWeights:
     qkv, gate_up = (layer.query, layer.key, layer.value), (layer.gate, layer.up)
-    return _LayerWeights(
+    return LayerWeights(
         before_attention_E=layer.attention_norm.weight.data,
         qkv_PE=_fuse([part.weight for part in qkv]),
         qkv_bias_P=None if layer.query.bias is None else _fuse([part.bias for part in qkv]),

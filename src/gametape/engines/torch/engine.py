@@ -43,6 +43,7 @@ class TorchEngine(PolicyEngine):
         self._commands: list[Callable[[], None]] = []
         self._pending: set[asyncio.Future[Any]] = set()
         self._wake = threading.Condition()
+        self._answers = _Answers()
         self._closing = False
         self._worker = threading.Thread(target=self._work, name="torch-engine", daemon=True)
         self._worker.start()
@@ -81,7 +82,7 @@ class TorchEngine(PolicyEngine):
         async with self._publishing:
             if self._standby:
                 await asyncio.to_thread(self._standby.write, weights)
-                await self._call_worker(partial(_swap, self._standby, version))
+                await self._call_worker(partial(self._swap, self._standby, version))
             else:
                 pairs = match_weights(self._stepper.decoder.module, weights)
                 async with self.pause_for_update(version):
@@ -98,11 +99,12 @@ class TorchEngine(PolicyEngine):
         changed = False
 
         def hold() -> None:
-            _tell(reached, None)
+            self._stepper.settle()
+            self._answers.tell(reached, None)
             resume.wait()
             if changed and version is not None:
                 self._stepper.weights_changed(version)
-            _tell(resumed, None)
+            self._answers.tell(resumed, None)
 
         self._pending.add(reached)
         try:
@@ -130,7 +132,7 @@ class TorchEngine(PolicyEngine):
         self._submit(self._stepper.clear_cache)
 
     async def stats(self) -> EngineStats:
-        return await self._call_worker(lambda answer: _tell(answer, replace(self._stepper.stats)))
+        return await self._call_worker(lambda answer: self._answers.tell(answer, replace(self._stepper.stats)))
 
     async def close(self) -> None:
         """Cancel the running requests and end the thread; the weights are freed with the object."""
@@ -153,9 +155,9 @@ class TorchEngine(PolicyEngine):
         arrival = next(self._arrivals)
 
         def add(answer: "asyncio.Future[T]") -> None:
-            job = make_job(lambda result: _tell(answer, result), arrival)
+            job = make_job(lambda result: self._answers.tell(answer, result), arrival)
             if error := admission_error(self._stepper, job, min_version):
-                _tell(answer, error)
+                self._answers.tell(answer, error)
             else:
                 self._stepper.add(job)
 
@@ -170,6 +172,15 @@ class TorchEngine(PolicyEngine):
             if self._closing:
                 raise EngineError("refused", "the engine is closed")
             self._commands.append(command)
+        # What else this turn of the event loop asks for comes with it: a batch of requests is one batch here too, and
+        # the worker does not contend with a loop that is still making them.
+        try:
+            asyncio.get_running_loop().call_soon(self._notify)
+        except RuntimeError:  # no loop runs in this thread
+            self._notify()
+
+    def _notify(self) -> None:
+        with self._wake:
             self._wake.notify()
 
     def _work(self) -> None:
@@ -193,19 +204,41 @@ class TorchEngine(PolicyEngine):
     def _fail_pending(self, error: EngineError) -> None:
         """Fail the requests that have no answer yet."""
         for answer in list(self._pending):
-            _tell(answer, error)
+            self._answers.tell(answer, error)
+
+    def _swap(self, standby: StandbyWeights, version: int, done: "asyncio.Future[None]") -> None:
+        standby.swap(version)
+        self._answers.tell(done, None)
 
 
-def _swap(standby: StandbyWeights, version: int, done: "asyncio.Future[None]") -> None:
-    standby.swap(version)
-    _tell(done, None)
+class _Answers:
+    """Results on their way from the worker's thread to the event loops that wait for them.
 
+    Many requests end in the same round: the loop is woken once for all whose results are there by then, because each
+    time the two threads take turns.
+    """
 
-def _tell(answer: "asyncio.Future[T]", result: T | EngineError) -> None:
-    """Set a result from the worker's thread; on a closed loop nobody waits for it."""
-    loop = answer.get_loop()
-    if not loop.is_closed():
-        loop.call_soon_threadsafe(_settle, answer, result)
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._told: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]] = {}
+
+    def tell(self, answer: "asyncio.Future[T]", result: T | EngineError) -> None:
+        """Set a result, from any thread; on a closed loop nobody waits for it."""
+        loop = answer.get_loop()
+        if loop.is_closed():
+            return
+        with self._lock:
+            told = self._told.setdefault(loop, [])
+            told.append((answer, result))
+            first = len(told) == 1
+        if first:
+            loop.call_soon_threadsafe(self._deliver, loop)
+
+    def _deliver(self, loop: asyncio.AbstractEventLoop) -> None:
+        with self._lock:
+            told = self._told.pop(loop, [])
+        for answer, result in told:
+            _settle(answer, result)
 
 
 def _settle(answer: "asyncio.Future[Any]", result: Any) -> None:

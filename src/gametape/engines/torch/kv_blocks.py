@@ -52,6 +52,11 @@ class BlockPool:
         return self._free + len(self._evictable)
 
     @property
+    def free_blocks(self) -> int:
+        """How many blocks can be allocated without an eviction."""
+        return self._free
+
+    @property
     def held_blocks(self) -> int:
         """How many blocks sequences hold."""
         return self.block_count - self.available_blocks

@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from gametape.core.messages import Sampling
+from gametape.engines.torch.device_copies import upload
 
 _TOP_P_FIRST = 1024
 """How many of the likeliest tokens top p sorts first; if they are not enough, it sorts all."""
@@ -26,7 +27,7 @@ def sample_tokens(logits_MV: Tensor, samplings: Sequence[Sampling], uniform_M: T
     else:
         token_M = _argmax(logits_MV)
         if sampled:
-            sampled_F = torch.tensor(sampled, device=logits_MV.device)
+            sampled_F = upload(sampled, logits_MV.device)
             token_M[sampled_F] = _inverse_cdf(logprobs_MV[sampled_F].exp(), uniform_M[sampled_F])
     return token_M, logprobs_MV.gather(1, token_M[:, None])[:, 0]
 
@@ -41,13 +42,13 @@ def shape_logits(logits_MV: Tensor, samplings: Sequence[Sampling]) -> Tensor:
     """Divide by temperature, and set the tokens that top k or top p exclude to minus infinity."""
     temperatures = [sampling.temperature or 1.0 for sampling in samplings]
     if any(temperature != 1.0 for temperature in temperatures):
-        logits_MV = logits_MV / torch.tensor(temperatures, device=logits_MV.device)[:, None]
+        logits_MV = logits_MV / upload(temperatures, logits_MV.device)[:, None]
     rows_by_cut: dict[tuple[int, float], list[int]] = {}
     for at, sampling in enumerate(samplings):
         if sampling.temperature and (sampling.top_k or sampling.top_p < 1):
             rows_by_cut.setdefault((sampling.top_k, sampling.top_p), []).append(at)
     for (top_k, top_p), rows in rows_by_cut.items():
-        rows_F = torch.tensor(rows, device=logits_MV.device)
+        rows_F = upload(rows, logits_MV.device)
         logits_MV = logits_MV.index_copy(0, rows_F, _cut(logits_MV[rows_F], top_k, top_p))
     return logits_MV
 

@@ -1,6 +1,7 @@
 """The core of the engine, without threads or clocks: each step admits, schedules, reads and samples."""
 
 from bisect import insort
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -9,9 +10,10 @@ from operator import attrgetter
 import torch
 from torch import Tensor
 
-from gametape.engines.torch.attention.interface import AttentionPlanner, SequenceSpan
+from gametape.engines.torch.attention.interface import AttentionPlanner, PackedForward, SequenceSpan
 from gametape.engines.torch.decode_rounds import DecodeRounds, DrawnTokens, GraphRunner
 from gametape.engines.torch.decoder import Decoder
+from gametape.engines.torch.device_copies import Download, upload
 from gametape.engines.torch.grammar import mask_logits
 from gametape.engines.torch.jobs import EngineJob, FinishReason, GenerateJob, ScoreJob
 from gametape.engines.torch.kv_blocks import BlockPool
@@ -20,6 +22,10 @@ from gametape.engines.torch.prefix_index import PrefixIndex
 from gametape.engines.torch.sampler import sample_tokens, token_logprobs, uniform
 from gametape.engines.torch.scheduler import SequenceDemand, schedule_step
 from gametape.engines.torch.sequence_cache import SequenceCache, worth_waiting_for
+
+_READS_IN_A_ROW = 8
+"""Steps that read prompts before those that decode beside them get a round: a full batch decodes at little more than
+the price of half a one, so it pays to fill it first."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,15 @@ class EngineStats:
     """How often a sequence had to release its blocks for an older one."""
 
 
+@dataclass(frozen=True)
+class _SampledTokens:
+    """First tokens after prompts, on their way to the host."""
+
+    jobs: list[GenerateJob]
+    version: int
+    tokens_and_logprobs: Download
+
+
 class Stepper:
     """The engine's state. All methods are called on one thread."""
 
@@ -60,12 +75,17 @@ class Stepper:
         planner: AttentionPlanner,
         limits: EngineLimits,
         runner: GraphRunner | None = None,
+        forward: PackedForward | None = None,
     ) -> None:
-        """With a `runner`, sequences decode in rounds, and only prompts are read here."""
+        """With a `runner`, sequences decode in rounds, and only prompts are read here: by `forward`, or else by the
+        decoder with the planner's attention."""
         self.decoder, self.pool, self.limits = decoder, pool, limits
         self.stats = EngineStats()
         self.version = 0
+        self._forward = forward or self._plain_forward
         self._planner = planner
+        self._sampled: deque[_SampledTokens] = deque()
+        self._reads = 0
         self._sequences = SequenceCache(pool, PrefixIndex(pool), KVOffload(pool, limits.offload_blocks))
         self._rounds = DecodeRounds(runner, self._sequences) if runner else None
         self._waiting: list[EngineJob] = []
@@ -92,10 +112,12 @@ class Stepper:
 
     def cancel(self, arrival: int) -> None:
         """End a job, waiting or running; does nothing if it has ended already."""
+        self.settle()
         for job in [job for job in (*self._waiting, *self._running) if job.arrival == arrival]:
             self._end(job, "cancelled")
 
     def cancel_all(self) -> None:
+        self.settle()
         for job in (*self._waiting, *self._running):
             self._end(job, "cancelled")
 
@@ -104,6 +126,7 @@ class Stepper:
 
         Keys and values that are too old for the new version are computed again; score jobs start again.
         """
+        self.settle()
         self.version = version
         if decoder:
             self.decoder = decoder
@@ -121,40 +144,68 @@ class Stepper:
         """Drop all cached blocks: what comes next does not depend on what came before."""
         self._sequences.drop_older_than(self.version + 1)
 
+    def settle(self) -> None:
+        """Wait for what the device was sent, and add the tokens that it sampled."""
+        while self._sampled:
+            self._add_sampled(self._sampled.popleft())
+
     def step(self, should_stop: Callable[[], bool] = lambda: False) -> None:
         """Read the scheduled tokens, and sample for the sequences that have been read to the end.
 
-        Rounds follow each other until `should_stop`, or until a job waits and there is room for it.
+        Rounds follow each other until `should_stop`, or until a job waits and there is room for it. Where there are
+        rounds, the host does not wait for what it reads: the step may end before the tokens of its prompts are there.
         """
         self._admit()
-        others: list[tuple[EngineJob, int]] = []
-        decoding: list[GenerateJob] = []
-        for job, count in self._schedule():
-            if self._rounds and self._rounds.accepts(job):
-                decoding.append(job)
-            else:
-                others.append((job, count))
+        if not self._is_roomy():
+            self.settle()
+        scheduled = self._schedule()
+        rounds = self._rounds
+        others = [(job, count) for job, count in scheduled if not (rounds and rounds.accepts(job))]
         with self.step_context(), torch.inference_mode():
             if others:
                 self._run(others)
-            if self._rounds and decoding:
-                self._run_rounds(self._rounds, decoding, [job for job, _ in others], should_stop)
+            if rounds is None:
+                self.settle()
+            elif others and self._reads_on():
+                while len(self._sampled) > 1:
+                    self._add_sampled(self._sampled.popleft())
+            else:
+                self._reads = 0
+                self._run_rounds(rounds, [job for job, _ in scheduled], should_stop)
 
-    def _run_rounds(
-        self, rounds: DecodeRounds, decoding: list[GenerateJob], read: list[EngineJob], should_stop: Callable[[], bool]
-    ) -> None:
+    def _reads_on(self) -> bool:
+        """Whether the next step reads prompts too, before the next round."""
+        self._reads += 1
+        return self._reads < _READS_IN_A_ROW and any(job.sequence.remaining > 1 for job in self._running)
+
+    def _run_rounds(self, rounds: DecodeRounds, scheduled: list[EngineJob], should_stop: Callable[[], bool]) -> None:
         """Prompts that have been read to their end join the sequences that decode, if there is room."""
-        ready = [job for job in read if job.sequence.blocks and rounds.accepts(job)]
-        if rounds.has_room([*decoding, *ready]):
-            decoding += ready
+        decoding = [job for job in scheduled if rounds.accepts(job)]
+        self.settle()
+        ready = [job for job in self._running if rounds.accepts(job)]
+        if rounds.has_room(ready):
+            decoding = ready
+        if not decoding:
+            return
         running = len(self._running)
         for drawn in rounds.run(
             decoding,
             self.version,
             short=len(decoding) < running,
             should_stop=lambda: should_stop() or bool(self._waiting and len(self._running) < running),
+            meanwhile=lambda: self._read_beside(decoding),
         ):
             self._add_round(decoding, drawn)
+
+    def _read_beside(self, decoding: Sequence[GenerateJob]) -> None:
+        """Read prompts while the device is in the last round of these jobs: it begins with them right behind."""
+        if not self._waiting or not self._is_roomy():
+            return
+        self._admit()
+        held = {job.arrival for job in decoding}
+        newcomers = [(job, count) for job, count in self._schedule() if job.arrival not in held]
+        if newcomers:
+            self._run(newcomers)
 
     def _add_round(self, jobs: Sequence[GenerateJob], drawn: Sequence[DrawnTokens]) -> None:
         """Add the tokens of a round; a job that had ended before sampled none."""
@@ -177,14 +228,14 @@ class Stepper:
             ids += sequence.ids[sequence.computed : sequence.computed + count]
             outputs.append(sequence.computed + count - max(sequence.first_output, sequence.computed))
             start += count
-        hidden_NE = self._read(ids, spans)
+        hidden_NE = self._forward(ids, spans)
         for job, count in scheduled:
             self._sequences.advance(job.sequence, count)
         self.stats.steps += 1
         self.stats.read_tokens += len(ids)
         self._sample([job for job, _ in scheduled], spans, [max(0, rows) for rows in outputs], hidden_NE)
 
-    def _read(self, ids: list[int], spans: Sequence[SequenceSpan]) -> Tensor:
+    def _plain_forward(self, ids: Sequence[int], spans: Sequence[SequenceSpan]) -> Tensor:
         device = self.decoder.device
         positions = [at for span in spans for at in range(span.past, span.past + span.count)]
         attend = self._planner(self.pool, spans)
@@ -240,8 +291,7 @@ class Stepper:
                         claimed.append(key[1])
                 requested += remaining
             left.append(remaining)
-        # A sequence takes at most one block more than its tokens fill: with so many blocks none is preempted.
-        roomy = self.pool.available_blocks >= 2 * len(self._running) + self.limits.token_budget // self.pool.block_size
+        roomy = self._is_roomy()
         return [
             SequenceDemand(
                 remaining,
@@ -250,6 +300,10 @@ class Stepper:
             )
             for job, remaining in zip(self._running, left, strict=True)
         ]
+
+    def _is_roomy(self) -> bool:
+        """A sequence takes at most one block more than its tokens fill: with so many blocks none is preempted."""
+        return self.pool.available_blocks >= (2 * len(self._running) + self.limits.token_budget // self.pool.block_size)
 
     def _sample(self, jobs: list[EngineJob], spans: list[SequenceSpan], outputs: list[int], hidden_NE: Tensor) -> None:
         """`outputs` says how many of each span's last rows need logits."""
@@ -260,7 +314,7 @@ class Stepper:
         ]
         if not rows:
             return
-        logits_MV = self.decoder.logits(hidden_NE[torch.tensor(rows, device=hidden_NE.device)])
+        logits_MV = self.decoder.logits(hidden_NE[upload(rows, hidden_NE.device)])
         sampling: list[tuple[GenerateJob, int]] = []
         at = 0
         for job, count in zip(jobs, outputs, strict=True):
@@ -270,20 +324,26 @@ class Stepper:
                 self._score(job, logits_MV[at : at + count])
             at += count
         if sampling:
-            logits_MV = logits_MV if len(sampling) == len(rows) else logits_MV[[at for _, at in sampling]]
+            if len(sampling) < len(rows):
+                logits_MV = logits_MV[upload([at for _, at in sampling], logits_MV.device)]
             self._sample_jobs([job for job, _ in sampling], logits_MV)
 
     def _sample_jobs(self, jobs: list[GenerateJob], logits_MV: Tensor) -> None:
-        seeds_M = torch.tensor([job.seed for job in jobs], device=logits_MV.device)
-        positions_M = torch.tensor([len(job.sequence.ids) for job in jobs], device=logits_MV.device)
+        seeds_M = upload([job.seed for job in jobs], logits_MV.device)
+        positions_M = upload([len(job.sequence.ids) for job in jobs], logits_MV.device)
         samplings = [job.sampling for job in jobs]
         logits_MV = _constrained(jobs, logits_MV)
-        tokens_M, logprobs_M = sample_tokens(logits_MV, samplings, uniform(seeds_M, positions_M))
-        self.stats.sampled_tokens += len(jobs)
-        for job, token, logprob in zip(jobs, tokens_M.tolist(), logprobs_M.tolist(), strict=True):
+        sampled = sample_tokens(logits_MV, samplings, uniform(seeds_M, positions_M))
+        for job in jobs:
             if not job.logprobs:
                 self._sequences.share_partial_block(job.sequence)
-            reason = job.append_sampled([token], [logprob], self.version)
+        self._sampled.append(_SampledTokens(jobs, self.version, Download(sampled)))
+
+    def _add_sampled(self, sampled: _SampledTokens) -> None:
+        tokens_M, logprobs_M = sampled.tokens_and_logprobs.wait()
+        self.stats.sampled_tokens += len(sampled.jobs)
+        for job, token, logprob in zip(sampled.jobs, tokens_M.tolist(), logprobs_M.tolist(), strict=True):
+            reason = job.append_sampled([token], [logprob], sampled.version)
             if reason:
                 self._end(job, reason)
 

@@ -5,8 +5,12 @@ arithmetic: seven launches a layer instead of two dozen. (A norm inside the prod
 then goes through registers on its way to the tensor cores.) Rounding follows transformers: a norm is rounded before its
 gain, a projection before it is added to the residual stream, the activated gate before it meets the other half.
 
+A product with few columns and much depth keeps few programs busy. It can be cut along its depth (`project_parts`); the
+norm behind it adds the parts.
+
 Row buffers must be padded to a whole number of row tiles: rows past the batch are computed and never read. The order in
-which a row's products are summed depends on the tiling alone, so a row's result does not depend on its neighbours.
+which a row's products are summed depends on the number of parts alone, so a row's result depends neither on its
+neighbours nor on the tiling.
 """
 
 # mypy: disable-error-code="import-not-found, no-untyped-def, untyped-decorator"
@@ -20,6 +24,9 @@ from torch import Tensor
 
 from gametape.engines.torch.triton_launch import early, fetch_ahead, follow
 
+_FETCHED_BYTES = 1 << 24
+"""Weights of at most this size are fetched ahead whole: they fit into the cache beside what is in use."""
+
 
 @dataclass(frozen=True)
 class Tiling:
@@ -32,10 +39,30 @@ class Tiling:
     stages: int = 4
 
 
-def normalise(x_NE: Tensor, gain_E: Tensor, eps: float, out_NE: Tensor, rows: int) -> None:
-    """Root-mean-square norm of the first `rows` rows."""
+@dataclass(frozen=True)
+class Parts:
+    """A product [N, E] in parts that are still to be added up, in order, and its bias."""
+
+    sums_SNE: Tensor
+    bias_E: Tensor | None
+
+
+def normalise(x_NE: Tensor, gain_E: Tensor, eps: float, out_NE: Tensor, rows: int, more: Parts | None = None) -> None:
+    """Root-mean-square norm of the first `rows` rows, after the product in `more` is added to them in place."""
     _normalise[(rows,)](
-        x_NE, gain_E, out_NE, eps, WIDTH=gain_E.shape[0], PADDED=triton.next_power_of_2(gain_E.shape[0]), **early()
+        x_NE,
+        gain_E,
+        out_NE,
+        more.sums_SNE if more else None,
+        more.bias_E if more else None,
+        eps,
+        more.sums_SNE.stride(0) if more else 0,
+        WIDTH=gain_E.shape[0],
+        PADDED=triton.next_power_of_2(gain_E.shape[0]),
+        PARTS=len(more.sums_SNE) if more else 0,
+        BIASED=more is not None and more.bias_E is not None,
+        num_warps=min(8, max(4, gain_E.shape[0] // 512)),
+        **early(),
     )
 
 
@@ -56,6 +83,8 @@ def project(
         bias_F,
         residual_NF,
         out_NF,
+        depth,
+        0,
         COLUMNS=columns,
         DEPTH=depth,
         BIASED=bias_F is not None,
@@ -63,7 +92,33 @@ def project(
         ROWS_TILE=tiling.rows,
         COLUMNS_TILE=tiling.columns,
         DEPTH_TILE=tiling.depth,
-        LINES=triton.next_power_of_2(triton.cdiv(weight_FE.shape[1], 64)),
+        LINES=_lines(weight_FE),
+        num_warps=tiling.warps,
+        num_stages=tiling.stages,
+        **early(),
+    )
+
+
+def project_parts(x_NE: Tensor, weight_FE: Tensor, sums_SNF: Tensor, rows: int, tiling: Tiling) -> None:
+    """`x weight^T` for the first `rows` rows, in parts of the depth, each a multiple of 128 deep, not rounded."""
+    columns, depth = weight_FE.shape
+    parts = len(sums_SNF)
+    _project[(triton.cdiv(rows, tiling.rows), triton.cdiv(columns, tiling.columns), parts)](
+        x_NE,
+        weight_FE,
+        None,
+        None,
+        sums_SNF,
+        triton.cdiv(triton.cdiv(depth, 128), parts) * 128,
+        sums_SNF.stride(0),
+        COLUMNS=columns,
+        DEPTH=depth,
+        BIASED=False,
+        ADDED=False,
+        ROWS_TILE=tiling.rows,
+        COLUMNS_TILE=tiling.columns,
+        DEPTH_TILE=tiling.depth,
+        LINES=_lines(weight_FE),
         num_warps=tiling.warps,
         num_stages=tiling.stages,
         **early(),
@@ -85,24 +140,54 @@ def gate(
         ROWS_TILE=tiling.rows,
         COLUMNS_TILE=tiling.columns,
         DEPTH_TILE=tiling.depth,
-        LINES=triton.next_power_of_2(triton.cdiv(weight_FE.shape[1], 64)),
+        LINES=_lines(weight_FE),
         num_warps=tiling.warps,
         num_stages=tiling.stages,
         **early(),
     )
 
 
+def _lines(weight_FE: Tensor) -> int:
+    """How many lines of 64 weights a column's program fetches ahead: all, or the first of weights that would drive each
+    other out of the cache."""
+    lines: int = triton.next_power_of_2(triton.cdiv(weight_FE.shape[1], 64))
+    return lines if weight_FE.nbytes <= _FETCHED_BYTES else min(lines, 4)
+
+
 @triton.jit
-def _normalise(x, gain, out, eps, WIDTH: tl.constexpr, PADDED: tl.constexpr, EARLY: tl.constexpr):
+def _normalise(
+    x,
+    gain,
+    out,
+    sums,
+    bias,
+    eps,
+    part_stride,
+    WIDTH: tl.constexpr,
+    PADDED: tl.constexpr,
+    PARTS: tl.constexpr,
+    BIASED: tl.constexpr,
+    EARLY: tl.constexpr,
+):
     dtype: tl.constexpr = out.dtype.element_ty
     row = tl.program_id(0)
     e = tl.arange(0, PADDED)
-    gains = tl.load(gain + e, mask=e < WIDTH, other=0.0).to(tl.float32)
+    inside = e < WIDTH
+    gains = tl.load(gain + e, mask=inside, other=0.0).to(tl.float32)
     follow(EARLY)
-    wide = tl.load(x + row * WIDTH + e, mask=e < WIDTH, other=0.0).to(tl.float32)
+    wide = tl.load(x + row * WIDTH + e, mask=inside, other=0.0).to(tl.float32)
+    if PARTS > 0:
+        more = tl.zeros([PADDED], tl.float32)
+        for part in tl.static_range(PARTS):
+            more += tl.load(sums + part * part_stride.to(tl.int64) + row * WIDTH + e, mask=inside, other=0.0)
+        if BIASED:
+            more += tl.load(bias + e, mask=inside, other=0.0).to(tl.float32)
+        total = (wide + more.to(dtype).to(tl.float32)).to(dtype)
+        tl.store(x + row * WIDTH + e, total, mask=inside)
+        wide = total.to(tl.float32)
     scale = tl.rsqrt(tl.sum(wide * wide, 0) / WIDTH + eps)
     normed = ((wide * scale).to(dtype).to(tl.float32) * gains).to(dtype)
-    tl.store(out + row * WIDTH + e, normed, mask=e < WIDTH)
+    tl.store(out + row * WIDTH + e, normed, mask=inside)
 
 
 @triton.jit
@@ -117,10 +202,12 @@ def _weights(weight, n, e, COLUMNS: tl.constexpr, DEPTH: tl.constexpr):
 
 
 @triton.jit
-def _fetch_weights(weight, n, COLUMNS: tl.constexpr, DEPTH: tl.constexpr, LINES: tl.constexpr, EARLY: tl.constexpr):
+def _fetch_weights(
+    weight, n, begin, COLUMNS: tl.constexpr, DEPTH: tl.constexpr, LINES: tl.constexpr, EARLY: tl.constexpr
+):
     """One program of those that share a tile of weights fetches it while the kernel before still runs."""
     if EARLY and tl.program_id(0) == 0:
-        line = tl.arange(0, LINES)[None, :] * 64
+        line = begin + tl.arange(0, LINES)[None, :] * 64
         row = tl.minimum(n, COLUMNS - 1)[:, None].to(tl.int64)
         fetch_ahead(weight + row * DEPTH + tl.minimum(line, DEPTH - 1), EARLY)
 
@@ -132,6 +219,8 @@ def _project(
     bias,
     residual,
     out,
+    part_depth,
+    part_stride,
     COLUMNS: tl.constexpr,
     DEPTH: tl.constexpr,
     BIASED: tl.constexpr,
@@ -144,10 +233,11 @@ def _project(
 ):
     m = tl.program_id(0) * ROWS_TILE + tl.arange(0, ROWS_TILE)
     n = tl.program_id(1) * COLUMNS_TILE + tl.arange(0, COLUMNS_TILE)
-    _fetch_weights(weight, n, COLUMNS, DEPTH, LINES, EARLY)
+    begin = tl.multiple_of(tl.program_id(2) * part_depth, 64)
+    _fetch_weights(weight, n, begin, COLUMNS, DEPTH, LINES, EARLY)
     follow(EARLY)
     total = tl.zeros([ROWS_TILE, COLUMNS_TILE], tl.float32)
-    for start in tl.range(0, DEPTH, DEPTH_TILE):
+    for start in tl.range(begin, tl.minimum(begin + part_depth, DEPTH), DEPTH_TILE):
         e = start + tl.arange(0, DEPTH_TILE)
         inputs = _inputs(x, m, e, DEPTH)
         total = tl.dot(inputs, _weights(weight, n, e, COLUMNS, DEPTH), total, input_precision="ieee")
@@ -155,7 +245,7 @@ def _project(
     if BIASED:
         total += tl.load(bias + n, mask=n < COLUMNS, other=0.0).to(tl.float32)[None, :]
     total = total.to(out.dtype.element_ty)
-    at = m[:, None] * COLUMNS + n[None, :]
+    at = tl.program_id(2) * part_stride.to(tl.int64) + m[:, None] * COLUMNS + n[None, :]
     if ADDED:
         before = tl.load(residual + at, mask=inside, other=0.0)
         total = (before.to(tl.float32) + total.to(tl.float32)).to(out.dtype.element_ty)
@@ -180,8 +270,8 @@ def _gate(
     dtype: tl.constexpr = out.dtype.element_ty
     m = tl.program_id(0) * ROWS_TILE + tl.arange(0, ROWS_TILE)
     n = tl.program_id(1) * COLUMNS_TILE + tl.arange(0, COLUMNS_TILE)
-    _fetch_weights(weight, n, COLUMNS, DEPTH, LINES, EARLY)
-    _fetch_weights(weight + COLUMNS * DEPTH, n, COLUMNS, DEPTH, LINES, EARLY)
+    _fetch_weights(weight, n, 0, COLUMNS, DEPTH, LINES, EARLY)
+    _fetch_weights(weight + COLUMNS * DEPTH, n, 0, COLUMNS, DEPTH, LINES, EARLY)
     follow(EARLY)
     gates = tl.zeros([ROWS_TILE, COLUMNS_TILE], tl.float32)
     ups = tl.zeros([ROWS_TILE, COLUMNS_TILE], tl.float32)

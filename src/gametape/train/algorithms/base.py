@@ -73,7 +73,8 @@ class ExtraLoss:
     clip_norm: float
     tokens_read: int = 0
     """Tokens that were read for it without a gradient."""
-    target_metrics: Sequence[TargetMetrics] = ()
+    target_metrics: Callable[[], Sequence[TargetMetrics]] = tuple
+    """Asked when the step is over: a GPU has to be waited for."""
 
 
 class Algorithm:
@@ -167,8 +168,8 @@ class Algorithm:
         if any(sample.has_advantage for sample in samples):
             denominator = normaliser(rl.loss, rollouts, rl.normalizer_tokens, micro.batch.tokens)
             loss = loss + rl_loss(micro.logp_BT, **self._rl_arguments(micro), denominator=denominator)
-        weights_B1 = micro.logp_M.new_tensor([sample.sft_weight for sample in samples], dtype=torch.float32)[:, None]
-        if weights_B1.any():
+        if any(sample.sft_weight for sample in samples):
+            weights_B1 = packed.imitated_B.to(torch.float32)[:, None]
             loss = loss + sft_loss(
                 weights_B1 * micro.logp_BT, packed.mask_BT & (weights_B1 > 0), rollouts * rl.normalizer_tokens
             )
@@ -182,13 +183,11 @@ class Algorithm:
         return importance
 
     def _rl_arguments(self, micro: MicroBatch) -> dict[str, Any]:
-        rl, packed, device = self.config.rl, micro.packed, micro.logp_M.device
-        learned_B = torch.tensor([sample.has_advantage for sample in packed.samples], device=device)
-        adv_M = torch.cat([sample.token_advantages for sample in packed.samples]).to(device)
+        rl, packed = self.config.rl, micro.packed
         return {
             "old_logp_BT": packed.to_padded(micro.references.old),
-            "adv_B": packed.to_padded(adv_M),
-            "mask_BT": packed.mask_BT & learned_B[:, None],
+            "adv_B": packed.to_padded(packed.advantages_M),
+            "mask_BT": packed.learned_BT,
             "variant": rl.loss,
             "clip_low": rl.clip_low,
             "clip_high": rl.clip_high,

@@ -95,7 +95,8 @@ class Ttf(Rlvr):
         student = [span_logits(micro.hidden_ME[span.positions_S], micro.head_VE, temperature) for span in spans]
         teacher = self.teacher.logits_for(spans, micro.hidden_NE, micro.head_VE.detach(), temperature)
         cap = self.config.rl.importance_cap
-        term, metrics = ttf_loss_term(spans, student, teacher, micro.packed.sampled_logp_M, ttf, cap)
+        chosen = micro.packed.targets_M, micro.packed.sampled_logp_M
+        term, figures = ttf_loss_term(spans, student, teacher, *chosen, ttf, cap)
         loss = ttf.weight * term / (micro.batch.rollouts * ttf.normalizer_tokens)
         tokens_read = teacher.tokens_read
         if ttf.anchor:
@@ -103,7 +104,7 @@ class Ttf(Rlvr):
             anchored = anchored.to(micro.logp_M.device)
             loss = loss + ttf.anchor * self._anchor(micro, anchored)
             tokens_read += len(anchored.packed.ids_N)
-        return ExtraLoss(loss, ttf.clip_norm, tokens_read, metrics)
+        return ExtraLoss(loss, ttf.clip_norm, tokens_read, lambda: [each.metrics() for each in figures])
 
     def _anchor(self, micro: MicroBatch, anchored: PackedBatch) -> Tensor:
         """Divergence from the start of the run at those chosen tokens of samples with a target that are none of it, and
@@ -226,15 +227,16 @@ def ttf_loss_term(
     spans: Sequence[TargetRows],
     student: Sequence[Tensor],
     teacher: TeacherLogits,
+    targets_M: Tensor,
     sampled_logp_M: Tensor,
     config: TTFConfig,
     importance_cap: float,
-) -> tuple[Tensor, list[TargetMetrics]]:
-    """The sum over targets, before the factor and the normaliser; and the metrics of each target."""
+) -> tuple[Tensor, list["_TargetFigures"]]:
+    """The sum over targets, before the factor and the normaliser; and the figures of each target."""
     total = student[0].new_zeros(())
-    metrics = []
+    figures = []
     for span, student_SV, teacher_SV, plain_SV in zip(spans, student, teacher.hinted, teacher.unhinted, strict=True):
-        ids_S = torch.tensor(span.target.span_ids(span.sample.segment), device=student_SV.device)
+        ids_S = targets_M[span.positions_S]
         weights_S = disagreement_weights(student_SV.detach(), teacher_SV, ids_S, config.gamma)
         weights_S = weights_S * effect_weights(teacher_SV, plain_SV)
         logp_S = _token_logprobs(student_SV.detach(), ids_S)
@@ -242,27 +244,46 @@ def ttf_loss_term(
         total = total + span.target.weight * ttf_loss(
             student_SV, teacher_SV, weights_S, ratio_S, config.beta, config.kappa
         )
-        metrics.append(_target_metrics(span, student_SV.detach(), teacher_SV, ids_S, weights_S, config.beta))
-    return total, metrics
+        figures.append(_TargetFigures.of_span(span, student_SV.detach(), teacher_SV, ids_S, weights_S, config.beta))
+    return total, figures
 
 
-def _target_metrics(
-    span: TargetRows, student_SV: Tensor, teacher_SV: Tensor, ids_S: Tensor, weights_S: Tensor, beta: float
-) -> TargetMetrics:
-    return TargetMetrics(
-        kind=span.target.kind,
-        text=span.target.text,
-        author=span.target.author,
-        rollout=span.target.trajectory_id,
-        step=span.target.step,
-        ids=ids_S.tolist(),
-        student=_token_logprobs(student_SV, ids_S).tolist(),
-        teacher=_token_logprobs(teacher_SV, ids_S).tolist(),
-        kl=divergence(student_SV, teacher_SV, beta).tolist(),
-        weights=weights_S.tolist(),
-        student_top=_top(student_SV),
-        teacher_top=_top(teacher_SV),
-    )
+@dataclass(frozen=True)
+class _TargetFigures:
+    """What becomes the metrics of a target, where it was computed."""
+
+    target: DistillTarget
+    ids_S: Tensor
+    values_4S: Tensor
+    """Log-probabilities under student and teacher, divergences, weights."""
+    tops: tuple[tuple[Tensor, Tensor], ...]
+    """The likeliest tokens of student and teacher: probabilities and ids."""
+
+    @classmethod
+    def of_span(
+        cls, span: TargetRows, student_SV: Tensor, teacher_SV: Tensor, ids_S: Tensor, weights_S: Tensor, beta: float
+    ) -> "_TargetFigures":
+        logps = [_token_logprobs(logits_SV, ids_S) for logits_SV in (student_SV, teacher_SV)]
+        values_4S = torch.stack([*logps, divergence(student_SV, teacher_SV, beta), weights_S])
+        return cls(span.target, ids_S, values_4S, (_top(student_SV), _top(teacher_SV)))
+
+    def metrics(self) -> TargetMetrics:
+        student, teacher, kl, weights = self.values_4S.tolist()
+        student_top, teacher_top = (_read(*top) for top in self.tops)
+        return TargetMetrics(
+            kind=self.target.kind,
+            text=self.target.text,
+            author=self.target.author,
+            rollout=self.target.trajectory_id,
+            step=self.target.step,
+            ids=self.ids_S.tolist(),
+            student=student,
+            teacher=teacher,
+            kl=kl,
+            weights=weights,
+            student_top=student_top,
+            teacher_top=teacher_top,
+        )
 
 
 def _token_logprobs(logits_SV: Tensor, ids_S: Tensor) -> Tensor:
@@ -270,7 +291,11 @@ def _token_logprobs(logits_SV: Tensor, ids_S: Tensor) -> Tensor:
     return chosen
 
 
-def _top(logits_SV: Tensor) -> list[list[tuple[int, float]]]:
+def _top(logits_SV: Tensor) -> tuple[Tensor, Tensor]:
     probs_ST, ids_ST = logits_SV.softmax(-1).topk(min(_TOP_TOKENS, logits_SV.shape[1]))
+    return probs_ST, ids_ST
+
+
+def _read(probs_ST: Tensor, ids_ST: Tensor) -> list[list[tuple[int, float]]]:
     rows = zip(ids_ST.tolist(), probs_ST.tolist(), strict=True)
     return [list(zip(ids, (round(prob, 5) for prob in probs), strict=True)) for ids, probs in rows]

@@ -329,16 +329,34 @@ def _published(member: _LossVariant, tokens: PolicyTokens) -> int:
 
 @dataclass(frozen=True)
 class TokenImportance:
-    """What a loss made of the differences between policies, for the M tokens in its mask."""
+    """What a loss made of the differences between policies. Those of the M tokens in its mask are picked out when they
+    are asked for, which a GPU has to be waited for."""
 
-    ratio_M: Tensor
+    ratio_BT: Tensor
     """Policy to old, as the variant takes it."""
-    clipped_M: Tensor
+    clipped_BT: Tensor
     """Where the clip bound acts: the gradient is gone, or with `cispo` its weight is held."""
-    weight_M: Tensor
+    weight_BT: Tensor
     """Old to behaviour, truncated."""
-    truncated_M: Tensor
+    truncated_BT: Tensor
     """Where the weight is at its cap."""
+    mask_BT: Tensor
+
+    @property
+    def ratio_M(self) -> Tensor:
+        return self.ratio_BT[self.mask_BT]
+
+    @property
+    def clipped_M(self) -> Tensor:
+        return self.clipped_BT[self.mask_BT]
+
+    @property
+    def weight_M(self) -> Tensor:
+        return self.weight_BT[self.mask_BT]
+
+    @property
+    def truncated_M(self) -> Tensor:
+        return self.truncated_BT[self.mask_BT]
 
 
 @torch.no_grad()  # type: ignore[untyped-decorator]
@@ -361,11 +379,11 @@ def token_importance(
     bounds, sampler = (clip_low, clip_high), (behaviour_logp_BT, importance_cap)
     tokens = policy_tokens(logp_BT, old_logp_BT, adv_B, mask_BT, *bounds, *sampler, rollouts, per_rollout)
     log_ratio_BT = _rollout_log_ratio_BT(tokens) if per_rollout else tokens.log_ratio_BT
-    ratio_M, adv_M = log_ratio_BT.exp()[tokens.mask_BT], tokens.adv_BT[tokens.mask_BT]
-    above_M, below_M = ratio_M > 1 + clip_high, ratio_M < 1 - clip_low
-    clipped_M = above_M if variant == "cispo" else (above_M & (adv_M > 0)) | (below_M & (adv_M < 0))
-    weight_M = tokens.weight_BT[tokens.mask_BT]
-    return TokenImportance(ratio_M, clipped_M, weight_M, weight_M >= importance_cap)
+    ratio_BT, adv_BT = log_ratio_BT.exp(), tokens.adv_BT
+    above_BT, below_BT = ratio_BT > 1 + clip_high, ratio_BT < 1 - clip_low
+    clipped_BT = above_BT if variant == "cispo" else (above_BT & (adv_BT > 0)) | (below_BT & (adv_BT < 0))
+    truncated_BT = tokens.weight_BT >= importance_cap
+    return TokenImportance(ratio_BT, clipped_BT, tokens.weight_BT, truncated_BT, tokens.mask_BT)
 
 
 def has_rollout_ratio(variant: str) -> bool:

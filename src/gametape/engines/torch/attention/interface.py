@@ -27,6 +27,10 @@ AttendFn = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 """`attend(layer, q_NHD, k_NGD, v_NGD) -> out_NHD`: store the new keys and values, then attend, each token to its own
 sequence up to itself. Query head h reads key head h // (H // G); scores are scaled by D ** -0.5."""
 
+PackedForward = Callable[[Sequence[int], Sequence[SequenceSpan]], Tensor]
+"""`forward(ids, spans) -> hidden_NE`: store the keys and values of a packed batch, and return its states after the
+last norm."""
+
 AttentionPlanner = Callable[[BlockPool, Sequence[SequenceSpan]], AttendFn]
 """Computes once what all layers of a step need, and returns the function that attends."""
 

@@ -20,6 +20,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from gametape.engines.torch.triton_elementwise import turned
 from gametape.engines.torch.triton_launch import early, follow
 
 
@@ -57,12 +58,17 @@ class RotaryInputs:
     eps: float = 1e-6
 
 
-def attention_tiling_for(rows: int) -> AttentionTiling:
-    """For batches of at most this many rows, chosen by measurement on an H200: a small one needs more programs a row.
+def attention_tilings(rows: int, kv_heads: int, head_dim: int) -> list[AttentionTiling]:
+    """Those worth measuring for batches of at most this many rows, the likeliest first.
 
-    An engine keeps to one cut, because where the cuts lie shows in the last bits.
+    Few rows with few heads are cut short, because they need more programs each. An engine keeps to one of these,
+    because where the cuts lie shows in the last bits.
     """
-    return AttentionTiling(split=256, tile=64, warps=2) if rows <= 64 else AttentionTiling()
+    programs = rows * kv_heads
+    split = 1024 if programs >= 768 else 512 if programs >= 384 else 256
+    narrow = ((32, 1, 5), (64, 2, 4), (32, 2, 5), (64, 4, 4))
+    wide = ((32, 2, 4), (64, 4, 3), (64, 4, 4), (32, 4, 5))
+    return [AttentionTiling(split, tile, warps, stages) for tile, warps, stages in (narrow if head_dim <= 64 else wide)]
 
 
 def splits_for(length: int, split: int) -> int:
@@ -140,45 +146,19 @@ def decode_attention(
 
 
 @triton.jit
-def _turned(at, there, gain, cosine, sine, eps, WIDTH: tl.constexpr, NORMED: tl.constexpr):
-    """Heads of a row, [heads, WIDTH], normalised if they are to be and turned by their position."""
-    dtype: tl.constexpr = at.dtype.element_ty
-    d = tl.arange(0, WIDTH)
-    crossed = tl.where(d < WIDTH // 2, d + WIDTH // 2, d - WIDTH // 2)
-    straight = tl.load(at + d[None, :], mask=there, other=0.0).to(tl.float32)
-    across = tl.load(at + crossed[None, :], mask=there, other=0.0).to(tl.float32)
-    if NORMED:
-        scale = tl.rsqrt(tl.sum(straight * straight, 1) / WIDTH + eps)[:, None]
-        straight = (straight * scale).to(dtype).to(tl.float32) * tl.load(gain + d).to(tl.float32)[None, :]
-        across = (across * scale).to(dtype).to(tl.float32) * tl.load(gain + crossed).to(tl.float32)[None, :]
-        straight = straight.to(dtype).to(tl.float32)
-        across = across.to(dtype).to(tl.float32)
-    straight = (straight * cosine[None, :]).to(dtype).to(tl.float32)
-    across = (across * sine[None, :]).to(dtype).to(tl.float32)
-    return (straight + across).to(dtype)
+def places_of(table, start, end, BLOCK: tl.constexpr, TILE: tl.constexpr):
+    """Where in a layer's pool, counted in tokens, the tokens from `start` on lie; anywhere from `end` on."""
+    at = start + tl.arange(0, TILE)
+    blocks = tl.load(table + at // BLOCK, mask=at < end, other=0).to(tl.int64)
+    return blocks * BLOCK + at % BLOCK
 
 
 @triton.jit
-def loaded(
-    keys,
-    values,
-    table,
-    start,
-    end,
-    group,
-    GROUPS: tl.constexpr,
-    WIDTH: tl.constexpr,
-    BLOCK: tl.constexpr,
-    TILE: tl.constexpr,
-):
-    """Keys and values of the tokens from `start` on, [TILE, WIDTH] each, and zeros from `end` on."""
-    at = start + tl.arange(0, TILE)
-    inside = at < end
-    blocks = tl.load(table + at // BLOCK, mask=inside, other=0).to(tl.int64)
-    places = ((blocks * BLOCK + at % BLOCK) * GROUPS + group) * WIDTH
-    places = places[:, None] + tl.arange(0, WIDTH)[None, :]
-    k = tl.load(keys + places, mask=inside[:, None], other=0.0)
-    v = tl.load(values + places, mask=inside[:, None], other=0.0)
+def loaded(keys, values, places, seen, group, GROUPS: tl.constexpr, WIDTH: tl.constexpr):
+    """Keys and values of the tokens at these places, [TILE, WIDTH] each, and zeros where they are not `seen`."""
+    offsets = ((places * GROUPS + group) * WIDTH)[:, None] + tl.arange(0, WIDTH)[None, :]
+    k = tl.load(keys + offsets, mask=seen[:, None], other=0.0)
+    v = tl.load(values + offsets, mask=seen[:, None], other=0.0)
     return k, v
 
 
@@ -235,25 +215,26 @@ def _attend(
         return
 
     PER_GROUP: tl.constexpr = HEADS // GROUPS
-    HALF: tl.constexpr = WIDTH // 2
     d = tl.arange(0, WIDTH)
     h = tl.arange(0, SHARE)
-    cosine = tl.load(cosines + position * HALF + d % HALF).to(tl.float32)
-    sine = tl.load(sines + position * HALF + d % HALF).to(tl.float32) * tl.where(d < HALF, -1.0, 1.0)
+    cosine = tl.load(cosines + position * (WIDTH // 2) + d % (WIDTH // 2)).to(tl.float32)
+    sine = tl.load(sines + position * (WIDTH // 2) + d % (WIDTH // 2)).to(tl.float32) * tl.where(d < WIDTH // 2, -1, 1)
 
     # The first tile is on its way before the product that makes the queries has ended.
     table = tables + row.to(tl.int64) * table_stride
     begin = split * SPLIT
     end = tl.minimum(position, begin + SPLIT)
-    k_tile, v_tile = loaded(keys, values, table, begin, end, group, GROUPS, WIDTH, BLOCK, TILE)
+    t = tl.arange(0, TILE)
+    places = places_of(table, begin, end, BLOCK, TILE)
+    k_tile, v_tile = loaded(keys, values, places, begin + t < end, group, GROUPS, WIDTH)
+    places = places_of(table, begin + TILE, end, BLOCK, TILE)
     follow(EARLY)
 
     here = qkv + row.to(tl.int64) * qkv_stride
     mine = h[:, None] < PER_GROUP
     one = tl.arange(0, 1)[:, None]
-    q_at = here + (group * PER_GROUP + h)[:, None] * WIDTH
-    q = _turned(q_at, mine, query_gain, cosine, sine, eps, WIDTH, NORMED)
-    k = _turned(here + (HEADS + group + one) * WIDTH, one < 1, key_gain, cosine, sine, eps, WIDTH, NORMED)
+    q = turned(here + (group * PER_GROUP + h)[:, None] * WIDTH, mine, query_gain, cosine, sine, eps, WIDTH, NORMED)
+    k = turned(here + (HEADS + group + one) * WIDTH, one < 1, key_gain, cosine, sine, eps, WIDTH, NORMED)
     v = tl.load(here + (HEADS + GROUPS + group + one) * WIDTH + d[None, :])
     newest = split == last
     if newest:
@@ -268,11 +249,13 @@ def _attend(
     top = tl.where(newest, own, float("-inf"))
     mass = tl.where(newest, 1.0, 0.0) + tl.zeros([SHARE], tl.float32)
     total = tl.where(newest, v.to(tl.float32), 0.0) + tl.zeros([SHARE, WIDTH], tl.float32)
-    t = tl.arange(0, TILE)[None, :]
-    top, mass, total = attended(q, k_tile, v_tile, begin + t < end, top, mass, total, to_log2)
+    top, mass, total = attended(q, k_tile, v_tile, (begin + t < end)[None, :], top, mass, total, to_log2)
+    # Places are looked up a tile ahead: a load that waits for another cannot be several tiles ahead of its use.
     for start in range(begin + TILE, end, TILE):
-        k_tile, v_tile = loaded(keys, values, table, start, end, group, GROUPS, WIDTH, BLOCK, TILE)
-        top, mass, total = attended(q, k_tile, v_tile, start + t < end, top, mass, total, to_log2)
+        ahead = places_of(table, start + TILE, end, BLOCK, TILE)
+        k_tile, v_tile = loaded(keys, values, places, start + t < end, group, GROUPS, WIDTH)
+        top, mass, total = attended(q, k_tile, v_tile, (start + t < end)[None, :], top, mass, total, to_log2)
+        places = ahead
 
     head = group * PER_GROUP + h
     if WHOLE:
