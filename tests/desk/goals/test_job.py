@@ -13,10 +13,10 @@ import pytest
 from gametape.agent.constraints import Constraints
 from gametape.desk.goals.baseline import GoalBaseline, measure_baseline
 from gametape.desk.goals.branch import head_of
+from gametape.desk.goals.failure_text import NO_TEST_PASSES
 from gametape.desk.goals.goal import Goal, GoalDirectory
 from gametape.desk.goals.goal_request import write_goal
 from gametape.desk.goals.job import pursue_goal
-from gametape.desk.goals.judge import NO_TEST_PASSES
 from gametape.record.source_tree import SourceTree
 from gametape.record.trajectory_file import load_trajectory
 from gametape.tasks.mining.project_layout.source_reader import read_project_source
