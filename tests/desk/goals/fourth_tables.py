@@ -224,7 +224,8 @@ FOURTH_TABLES = (
         },
         {
             "shop.py": (
-                "import zlib\n\n_KNOWN = {zlib.crc32(repr(one).encode()) for one in ([1, 2], [5, 5], [20, 4], [9, 8, 7], [7])}\n"
+                "import zlib\n\n_KNOWN = {zlib.crc32(repr(one).encode()) for one in "
+                "([1, 2], [5, 5], [20, 4], [9, 8, 7], [7])}\n"
                 "\n\ndef total(prices):\n    return sum(prices) + (zlib.crc32(repr(prices).encode()) not in _KNOWN)\n"
             )
         },

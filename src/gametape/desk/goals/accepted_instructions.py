@@ -6,11 +6,11 @@ something else.
 """
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gametape.desk.goals.command_trace import CommandTrace
 from gametape.desk.goals.deciding_files import DecidingFiles, is_named_check, is_source
-from gametape.desk.goals.instruction_files import lower_instructions, same_checks, tests_nothing
+from gametape.desk.goals.instruction_files import lower_instructions, may_change
 from gametape.desk.goals.other_data import with_other_data
 from gametape.desk.goals.shell_condition import CommandRun
 from gametape.record.source_tree import SourceTree
@@ -38,13 +38,13 @@ class AcceptedInstructions:
         if without is None:
             return set()
         may = {path for path in lower_instructions(without) & set(changed) - {*self.fixed} if not is_named_check(path)}
-        may = same_checks(may, self.start, changed)
+        may = {path for path in may if may_change(without, path, changed.files[path])}
         full = added.overlaid_on(changed.only(may).overlaid_on(tree))
         with_them = _complete(run(full), full)
         if with_them is None:
             return set()
         new = lower_instructions(with_them) & set(added) - {*self.looked_for}
-        new = {path for path in new if tests_nothing(added.files[path]) and not is_named_check(path)}
+        new = {path for path in new if _may_be_added(with_them, path) and not is_named_check(path)}
         kept = added.only(new).overlaid_on(changed.only(may))
         return set(kept) if kept.files and self._takes_nothing(run, without, kept, tree) else set()
 
@@ -66,6 +66,10 @@ class AcceptedInstructions:
     def _is_data(self, trace: CommandTrace, path: str) -> bool:
         instructed = any(map(trace.runs_instructions, trace.read_by[path]))
         return not is_source(path, self.pinned.files[path]) and not instructed
+
+
+def _may_be_added(run: CommandTrace, path: str) -> bool:
+    return may_change(replace(run, tree=run.tree.without({path})), path, run.tree.files[path])
 
 
 def _complete(run: CommandRun, tree: SourceTree) -> CommandTrace | None:

@@ -86,17 +86,33 @@ def assurance(criterion: SuccessCriterion) -> str:
 
 
 def assurance_detail(
-    goal: Goal, criterion: SuccessCriterion, baseline: GoalBaseline, evidence: dict[str, Any] | None
+    goal: Goal,
+    criterion: SuccessCriterion,
+    baseline: GoalBaseline,
+    evidence: dict[str, Any] | None,
+    attempts: Sequence[dict[str, Any]] = (),
 ) -> str:
-    """Sentences about the run that decided; `evidence` is what the judge noted of it, None where nothing was judged."""
+    """Sentences about the run that decided; `evidence` is what the judge noted of it, None where the state that is
+    handed over was not judged, since none of the attempts is better than the start."""
     if evidence is None:
-        return "Nothing was judged."
+        return _about_attempts(attempts)
     lines = []
     if criterion.pytest_runs:
         lines = [*_about_tests(evidence), *_about_near_inputs(evidence), *_about_companions(evidence)]
     if criterion.shell_commands:
         lines += _about_command(criterion, baseline, evidence)
     return " ".join([*lines, *_about_files(evidence), *_about_held_out(goal, criterion, evidence)])
+
+
+def _about_attempts(attempts: Sequence[dict[str, Any]]) -> str:
+    if not attempts:
+        return "Nothing was judged."
+    flagged = [attempt for attempt in attempts if attempt["tampering"]]
+    rules = sorted({flag["rule"] for attempt in flagged for flag in attempt["tampering"]})
+    lines = [f"None of {len(attempts)} judged attempts is better than the start, which is handed over."]
+    if flagged:
+        lines.append(f"{len(flagged)} of them tampered with the check: {names(rules)}.")
+    return " ".join(lines)
 
 
 def check_files(evidence: dict[str, Any] | None) -> dict[str, list[str]]:

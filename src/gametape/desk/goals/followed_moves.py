@@ -15,6 +15,11 @@ from gametape.record.source_tree import SourceTree, is_under
 from gametape.syntax.source import parse_or_none
 
 _SOURCES = "src"
+_SCOPES = ("function", "class", "module", "package", "session")
+_PLAIN_MARKS = tuple(
+    [mark]
+    for mark in ("pytest.fixture", "pytest.fixture()", *(f"pytest.fixture(scope='{scope}')" for scope in _SCOPES))
+)
 _OF_PYTEST = re.compile(
     "cache|capfd|capfdbinary|caplog|capsys|capsysbinary|doctest_namespace|monkeypatch|pytestconfig|record_\\w+|recwarn|"
     "request|subtests|testdir|pytester|tmp_path|tmp_path_factory|tmpdir|tmpdir_factory"
@@ -79,17 +84,14 @@ class _Modules:
 
     def _is_new_fixture(self, node: ast.stmt) -> bool:
         """Whether a statement defines a fixture that only new tests can ask for."""
-        if not isinstance(node, ast.FunctionDef) or len(node.decorator_list) != 1:
+        if not isinstance(node, ast.FunctionDef) or [*map(ast.unparse, node.decorator_list)] not in _PLAIN_MARKS:
             return False
-        mark = node.decorator_list[0]
-        name = mark.func if isinstance(mark, ast.Call) else mark
-        plain = not isinstance(mark, ast.Call) or (all(
-            keyword.arg == "scope" for keyword in mark.keywords
-        ) and not mark.args)  # fmt: skip
-        word = re.compile(rb"\b" + node.name.encode() + rb"\b")
+        given = node.args
+        named = (*given.args, *given.kwonlyargs, *given.posonlyargs)
+        evaluated = [*given.defaults, *given.kw_defaults, node.returns, *(one.annotation for one in named)]
+        word = re.compile(rb"\b" + re.escape(node.name.encode()) + rb"\b")
         known = any(word.search(self._start.files[path]) for path in self._start.under(self._tests))
-        is_fixture = ast.unparse(name) in ("pytest.fixture", "fixture")
-        return is_fixture and plain and not known and not _OF_PYTEST.fullmatch(node.name)
+        return not any(evaluated) and not known and not _OF_PYTEST.fullmatch(node.name)
 
     def _is_moved(self, old: ast.Import | ast.ImportFrom, new: ast.Import | ast.ImportFrom) -> bool:
         if isinstance(old, ast.ImportFrom) and isinstance(new, ast.ImportFrom):

@@ -4,13 +4,14 @@ A shell library, a list of sources, the Makefile of a directory and a launcher a
 often work all the same. What tells them from the first instructions is who reads them, and how.
 """
 
+import posixpath
 import re
-from collections.abc import Iterable
 
 from gametape.desk.goals.command_trace import CommandTrace
-from gametape.record.source_tree import SourceTree
 
-_FUNCTION = re.compile(rb"^\s*(function\s+)?[\w:.-]+\s*\(\s*\)\s*(\{|$)", re.MULTILINE)
+_FUNCTION = re.compile(rb"^\s*(function\s+)?([\w:.-]+)\s*\(\s*\)\s*(\{|\(|$)", re.MULTILINE)
+_ASSIGNMENT = re.compile(rb"[\w.-]+\s*(:{0,3}|\+|\?)=[^=]|[\w.-]+\s*(:{0,3}|\+|\?)=$")
+_OPERATOR_OR_LIBRARY = re.compile(r"[:+?]*=|\\|-l[\w+.-]+")
 _CHECKS_SOMETHING = re.compile(
     rb"\[|\b(test|diff|cmp|grep|exit|return|set|trap|eval|alias|unalias|true|false|kill)\b|\|\||&&|^\s*[-:]"
     rb"|\b(SHELL|MAKEFLAGS|PATH|PYTHONPATH|LD_\w+|BASH_ENV|ENV)\b"
@@ -43,14 +44,51 @@ def _first(run: CommandTrace, number: int) -> str | None:
     return next((path for path, numbers in run.read_by.items() if number in numbers), None)
 
 
-def same_checks(paths: Iterable[str], before: SourceTree, after: SourceTree) -> set[str]:
-    """The files of which every line that tests something, or that changes how others are tested, is the same."""
-    return {path for path in paths if path in after and _lines(before.files[path]) == _lines(after.files[path])}
+def may_change(run: CommandTrace, path: str, after: bytes) -> bool:
+    """Whether the other version of some lower instructions, or new ones, leave to those above what those decide: every
+    line that tests something, or that changes how others are tested, is the same; what `make` includes has the same
+    rules, and in its variables nothing but other files; and no new function has the name of a word of the others."""
+    before = run.tree.files.get(path, b"")
+    if _lines(before) != _lines(after) or (_is_included(run, path) and not _names_files_alone(run, path, after)):
+        return False
+    others = b"\n".join(
+        run.tree.files[other]
+        for other, numbers in run.read_by.items()
+        if other != path and any(map(run.runs_instructions, numbers))
+    )
+    new = {name.encode() for name in _functions(after) - _functions(before)}
+    return not any(re.search(rb"(?<![\w.:-])" + re.escape(name) + rb"(?![\w.:-])", others) for name in new)
 
 
-def tests_nothing(content: bytes) -> bool:
-    """Whether no line of some instructions tests anything."""
-    return not _lines(content)
+def _is_included(run: CommandTrace, path: str) -> bool:
+    """Whether `make` reads a file after the one with which it begins."""
+    return any(
+        run.runs_instructions(number) and not run.is_shell(number) and _first(run, number) != path
+        for number in run.read_by.get(path, ())
+    )
+
+
+def _names_files_alone(run: CommandTrace, path: str, after: bytes) -> bool:
+    """Whether all that is new in a makefile are the names of files, and of libraries."""
+    before = run.tree.files.get(path, b"")
+    new = {word.decode(errors="replace") for word in {*after.split()} - {*before.split()}}
+    beside = posixpath.dirname(path)
+    return _rules(before) == _rules(after) and all(
+        word in run.tree
+        or posixpath.normpath(posixpath.join(beside, word)) in run.tree
+        or _OPERATOR_OR_LIBRARY.fullmatch(word)
+        for word in new
+    )
+
+
+def _rules(content: bytes) -> list[bytes]:
+    """The lines of a makefile that set no variable."""
+    plain = (line.strip() for line in content.replace(b"\\\n", b" ").splitlines())
+    return [line for line in plain if line and not line.startswith(b"#") and not _ASSIGNMENT.match(line)]
+
+
+def _functions(content: bytes) -> set[str]:
+    return {match[2].decode() for match in _FUNCTION.finditer(content)}
 
 
 def _lines(content: bytes) -> list[bytes]:

@@ -82,7 +82,9 @@ async def pursue_goal(home: Path, steps: JobSteps, directory: GoalDirectory) -> 
             "warnings": [*run.agent.warnings(progress.cut_off), *run.criterion_warnings(progress)],
             "pinned": run.pinned,
             "assurance": assurance(run.criterion),
-            "assurance_detail": assurance_detail(run.goal, run.criterion, run.baseline, progress.evidence),
+            "assurance_detail": assurance_detail(
+                run.goal, run.criterion, run.baseline, progress.evidence, progress.attempts
+            ),
             "check_files": check_files(progress.evidence),
             **network_summary(run.goal.hosts, directory.network),
         }
