@@ -7,7 +7,7 @@ not count, since it could hide what it reads.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from gametape.desk.goals import shell_condition
@@ -117,11 +117,14 @@ class CommandJudge:
         files = files.without({path for path in files if ".git" in path.split("/")})
         verdict = self._judge(files, frozenset())
         if verdict.tampered and not verdict.rewritten:
-            for find in (self._demanded, self._accepted):
-                left = find(files, verdict)
-                with_them = self._judge(files, left) if left else verdict
-                if with_them.succeeded:
-                    return with_them
+            demanded = self._demanded(files, verdict)
+            with_them = self._judge(files, demanded) if demanded else verdict
+            if with_them.succeeded:
+                return with_them
+            accepted = self._accepted(files, verdict)
+            with_them = self._judge(files, accepted) if accepted else verdict
+            if with_them.succeeded:
+                return replace(with_them, accepted=tuple(sorted(accepted)))
         return verdict
 
     def _demanded(self, files: SourceTree, verdict: CommandVerdict) -> frozenset[str]:
@@ -200,9 +203,8 @@ class CommandJudge:
             unopened=tuple(by_notice(others, traces, files)) if traces else (),
             deleted=tuple(sorted(deleted)),
             rewritten=tuple(sorted(rewritten)),
-            accepted=tuple(sorted(left)),
             results=tuple(sorted(results)),
-            unheeded=() if any(codes) or rewritten else tuple(sorted(self._unheeded(traces, tree, pinned))),
+            unheeded=() if any(codes) or rewritten else tuple(sorted(self._unheeded(traces, tree, pinned, results))),
             unread=() if any(codes) or rewritten else tuple(sorted(self._unread(traces, tree, pinned))),
             made=tuple(sorted({path for trace in traces for path in made_for_check(trace, self.looked_for, pinned)})),
             tampered=tampered or bool(rewritten),
@@ -224,11 +226,13 @@ class CommandJudge:
         read = {path for trace in traces for path in check_data_read_by_product(trace, pinned)}
         return read - self.golden_before
 
-    def _unheeded(self, traces: Sequence[CommandTrace], tree: SourceTree, pinned: set[str]) -> set[str]:
+    def _unheeded(
+        self, traces: Sequence[CommandTrace], tree: SourceTree, pinned: set[str], results: set[str]
+    ) -> set[str]:
         """Data with which the command succeeds whatever they say, though the check asks for them. Those that are open
         to the product are tried one by one, and with the last line alone."""
         same = {path for path in tree if path in self.start and _entry(tree, path) == _entry(self.start, path)}
-        same -= self.known.product
+        same -= self.known.product | results | self.usually_written
         data = {path for trace in traces for path in data_for_check(trace, same, pinned)}
         found = data if data and self._succeeds_with_other(tree, data) else set[str]()
         if not found and 1 < len(data) <= _FEW:

@@ -10,6 +10,8 @@ from gametape.desk.goals.written_results import runs_product
 from gametape.record.source_tree import SourceTree, parent_directories
 
 _EXAMPLE = re.compile(rb"^\s*>>> ", re.MULTILINE)
+_SETTINGS = re.compile(r"(^|/)\.[^/]+$|\.(toml|cfg|ini|lock)$")
+"""Settings of tools: most of what they say decides nothing."""
 _SILENCES = re.compile(
     rb"\bnoqa\b|\b(type|mypy|pyright|pyre|ty|codespell|hadolint|istanbul|c8)\s?:?\s*ignore|pylint:\s*(disable|skip)|"
     rb"flake8[:=]|\bnosec\b|pragma:?\s*no|eslint-disable|biome-ignore|stylelint-disable|markdownlint-disable|"
@@ -38,7 +40,7 @@ def data_for_check(trace: CommandTrace, candidates: Collection[str], pinned: Col
         looking = trace.looked_at_by.get(path, set())
         others = [number for number in looking if not trace.runs_instructions(number)]
         told = any(map(trace.runs_instructions, trace.read_by.get(path, ()))) or path in trace.scripts.values()
-        if not told and not is_source(path, trace.tree.files[path]):
+        if not told and not is_source(path, trace.tree.files[path]) and not _SETTINGS.search(path):
             found |= {path} if any(not runs_product(trace, one, pinned) for one in others) else set()
     return found
 
