@@ -41,6 +41,8 @@ from gametape.record.source_tree import SourceTree, is_under
 from gametape.sandbox.result import ExecResult
 
 _ROUNDS = 5
+_LONG = 60.0
+"""Seconds of a command from which on it is not tried with other data."""
 _FEW = 4
 """So many files of data are tried one by one."""
 
@@ -204,7 +206,9 @@ class CommandJudge:
             deleted=tuple(sorted(deleted)),
             rewritten=tuple(sorted(rewritten)),
             results=tuple(sorted(results)),
-            unheeded=() if any(codes) or rewritten else tuple(sorted(self._unheeded(traces, tree, pinned, results))),
+            unheeded=()
+            if any(codes) or rewritten or sum(run.result.usage.wall_seconds for run in runs) > _LONG
+            else tuple(sorted(self._unheeded(traces, tree, pinned, results))),
             unread=() if any(codes) or rewritten else tuple(sorted(self._unread(traces, tree, pinned))),
             made=tuple(sorted({path for trace in traces for path in made_for_check(trace, self.looked_for, pinned)})),
             tampered=tampered or bool(rewritten),
