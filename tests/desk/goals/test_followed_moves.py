@@ -42,6 +42,14 @@ def test_new_fixtures_for_new_tests_are_followed() -> None:
     assert {*_follow({"tests/conftest.py": f"{_CONFTEST}\n\n@pytest.fixture\ndef many(): ...\n"}).files}
 
 
+def test_a_new_conftest_with_fixtures_alone_is_followed() -> None:
+    new = "tests/more/conftest.py"
+    assert {*_follow({new: _CONFTEST.replace("few", "many")}).files} == {new}
+    assert not _follow({new: _CONFTEST}).files.files, "a test that was there may ask for it"
+    assert not _follow({new: "from helper import many\n"}).files.files, "it may be a fixture for all tests"
+    assert not _follow({new: "import helper as pytest_runtest_setup\n"}).files.files
+
+
 @pytest.mark.parametrize(
     "more",
     [

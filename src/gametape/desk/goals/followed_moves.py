@@ -2,8 +2,8 @@
 
 A pinned file that differs from the agent's only in the module of the product from which it imports the same names is
 used as the agent left it. That gives the agent nothing: a module under the old name could hand on the same. So is a
-conftest with new fixtures whose names stand in no test that was there. And where the product went from the top of the
-workspace to `src`, that is where it is imported from.
+conftest, old or new, with more fixtures whose names stand in no test that was there. And where the product went from
+the top of the workspace to `src`, that is where it is imported from.
 """
 
 import ast
@@ -48,7 +48,9 @@ def follow_moves(
         for path in start.under(list(check_paths))
         if path.endswith(".py") and path in after and start.files[path] != after.files[path]
     }
-    return FollowedMoves(after.only({path for path in changed if modules.differ_alone(path)}), roots)
+    followed = {path for path in changed if modules.differ_alone(path)}
+    new = {path for path in after.under(list(check_paths)) if path not in start and modules.has_fixtures_alone(path)}
+    return FollowedMoves(after.only(followed | new), roots)
 
 
 def _moved_to_sources(start: SourceTree, after: SourceTree) -> bool:
@@ -82,6 +84,16 @@ class _Modules:
             _forget_module(other)
         return ast.dump(before) == ast.dump(after)
 
+    def has_fixtures_alone(self, path: str) -> bool:
+        """Whether a conftest that was not there has nothing but modules that it imports and fixtures for new tests."""
+        if path.rpartition("/")[2] != "conftest.py":
+            return False
+        tree = parse_or_none(self._after.files[path], bounded=True)
+        return tree is not None and all(
+            self._is_new_fixture(node) or _is_text(node) or (isinstance(node, ast.Import) and _binds_modules(node))
+            for node in tree.body
+        )
+
     def _is_new_fixture(self, node: ast.stmt) -> bool:
         """Whether a statement defines a fixture that only new tests can ask for."""
         if not isinstance(node, ast.FunctionDef) or [*map(ast.unparse, node.decorator_list)] not in _PLAIN_MARKS:
@@ -111,6 +123,14 @@ class _Modules:
         places = [f"{'' if root == '.' else f'{root}/'}{stem}" for root in (*self._roots, ".")]
         names = [name for place in places for name in (f"{place}.py", f"{place}/__init__.py")]
         return bool(stem) and any(name in tree and not is_under(name, self._tests) for name in names)
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _binds_modules(node: ast.Import) -> bool:
+    return not any((alias.asname or alias.name).startswith("pytest_") for alias in node.names)
 
 
 def _imports(tree: ast.Module) -> list[ast.Import | ast.ImportFrom]:
