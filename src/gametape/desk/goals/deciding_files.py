@@ -30,6 +30,12 @@ _CHECKS = re.compile(
     re.IGNORECASE,
 )
 """Names by which people call their checks. They decide only between files that do the same."""
+_COMPARED_WITH = re.compile(
+    r"(^|[/_.-])(want(ed)?|gold|expect|correct|right|truth|oracle|ref(erences?|s)?|answers?|solutions?|should|"
+    r"good|baseline|goal|target|approved|known|snap|limits?|cases?)(?=$|[/_.-]|\d)",
+    re.IGNORECASE,
+)
+"""Names by which people call what results are compared with, beside those of checks."""
 _TESTS = re.compile(r"(^|[/_.-])(tests?|specs?)(?=$|[/_.-]|\d)", re.IGNORECASE)
 _CONFIGURATION = re.compile(r"(^|/)(\.[^/]+|[^/]+\.(toml|cfg|ini|conf|config|lock|mk|ya?ml|json|env|xml|properties))$")
 _IS_MISSING = re.compile(
@@ -75,6 +81,11 @@ def is_source(path: str, content: bytes = b"") -> bool:
 def is_named_check(path: str) -> bool:
     """Whether a path has a name that people give to checks."""
     return bool(_CHECKS.search(path))
+
+
+def is_compared_with(path: str) -> bool:
+    """Whether a path has a name that people give to what results are compared with."""
+    return bool(_COMPARED_WITH.search(path))
 
 
 def says_missing(output: str) -> bool:
@@ -275,8 +286,8 @@ def _helpers(run: CommandTrace, pinned: set[str], sources: set[str], missing: bo
 
 
 def _end_of_chain(run: CommandTrace, read: set[str], drivers: set[str], others: set[str]) -> set[str]:
-    """The scripts that start nothing else, or else the instructions below the first ones, or else the data, without
-    what is named like a part of a check."""
+    """The scripts that start nothing else, or else the instructions below the first ones and the data, without what is
+    named like a part of a check."""
     started = {
         script
         for number, script in run.scripts.items()
@@ -284,13 +295,13 @@ def _end_of_chain(run: CommandTrace, read: set[str], drivers: set[str], others: 
         and any(run.scripts.get(above, script) != script for above in run.ancestors(number))
         and not any(number in run.ancestors(other) and run.scripts.get(other) for other in run.scripts)
     }
-    instructed_below = lower_instructions(run) - others
-    candidates = started - others or {path for path in instructed_below if not _CHECKS.search(path)}
+    candidates = started - others
     if not candidates:
+        below = {path for path in lower_instructions(run) - others if not _CHECKS.search(path)}
         instructed = {path for path in read if any(map(run.runs_instructions, run.read_by[path]))}
-        candidates = {
-            path for path in read - {*run.scripts.values()} - instructed - others if not _CONFIGURATION.search(path)
-        }
+        data = read - {*run.scripts.values()} - instructed - others
+        data = {path for path in data if not _CONFIGURATION.search(path) and not (below and is_compared_with(path))}
+        candidates = below | data
     return {path for path in candidates if not _CHECKS.search(path)}
 
 

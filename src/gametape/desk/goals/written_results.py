@@ -4,18 +4,10 @@ A program that writes what results are compared with does the same. So a file co
 not say that it is compared with, and if who reads it reads another file of the check too, which nobody wrote.
 """
 
-import re
 from collections.abc import Collection
 
 from gametape.desk.goals.command_trace import CommandTrace
-from gametape.desk.goals.deciding_files import is_named_check, is_source
-
-_COMPARED_WITH = re.compile(
-    r"(^|[/_.-])(want(ed)?|gold|expect|correct|right|truth|oracle|ref(erences?|s)?|answers?|solutions?|should|"
-    r"good|baseline|goal|target|approved|known|snap|truth|limits?|cases?)(?=$|[/_.-]|\d)",
-    re.IGNORECASE,
-)
-"""Names by which people call what results are compared with, beside those of checks."""
+from gametape.desk.goals.deciding_files import is_compared_with, is_named_check, is_source
 
 
 def written_results(trace: CommandTrace, written: Collection[str], pinned: Collection[str]) -> set[str]:
@@ -23,7 +15,7 @@ def written_results(trace: CommandTrace, written: Collection[str], pinned: Colle
     unwritten = {*pinned} - {*written}
     found = set()
     for path in written:
-        if is_source(path, trace.tree.files[path]) or is_named_check(path) or _COMPARED_WITH.search(path):
+        if is_source(path, trace.tree.files[path]) or is_named_check(path) or is_compared_with(path):
             continue
         writers = trace.written_by.get(path, set())
         readers = {number for number in trace.read_by.get(path, ()) if not runs_product(trace, number, pinned)}
