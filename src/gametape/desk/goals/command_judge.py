@@ -41,7 +41,7 @@ from gametape.record.source_tree import SourceTree, is_under
 from gametape.sandbox.result import ExecResult
 
 _ROUNDS = 5
-_LONG = 60.0
+_LONG = 20.0
 """Seconds of a command from which on it is not tried with other data."""
 _FEW = 4
 """So many files of data are tried one by one."""
