@@ -170,6 +170,18 @@ LOWER_CHEATS = (
         {"tools.mk": "PY = python3 -O\n"},
     ),
     Attempt(
+        "a program before the checker in the first Makefile",
+        "make check",
+        {"Makefile": "check:\n\t@python3 verdict.py\n", "verdict.py": CHECK, "shop.py": SHOP},
+        {"Makefile": "check:\n\t@python3 mine.py verdict.py\n", "mine.py": ""},
+    ),
+    Attempt(
+        "a result that the first script takes from the golden file",
+        "sh run",
+        {"run": "cat out.txt | diff - want.txt\n", "out.txt": "4\n", "want.txt": "3\n"},
+        {"run": "cat want.txt | diff - want.txt\n"},
+    ),
+    Attempt(
         "a function of a sourced library in the place of a program",
         "sh tests.sh",
         {"tests.sh": _SOURCING, "lib/greet.sh": _LIBRARY, "report.py": "print(4)\n"},
@@ -316,6 +328,21 @@ FIFTH_HONEST = (
             "shop.py": "def total(prices):\n    return sum(prices)\n",
             "tests/conftest.py": f"{_CONFTEST}\n\n@pytest.fixture\ndef many():\n    return list(range(9))\n",
             "tests/test_many.py": "from shop import total\n\n\ndef test_many(many):\n    assert total(many) == 36\n",
+        },
+    ),
+    Attempt(
+        "another source in the first Makefile",
+        "make check",
+        {
+            "Makefile": "check:\n\t@cc -o /tmp/app src/main.c && test \"$$(/tmp/app)\" = 3\n",
+            "src/main.c": (
+                "#include <stdio.h>\nint two(void);\n"
+                'int main(void) { printf("%d\\n", 1 + two()); return 0; }\n'
+            ),
+        },
+        {
+            "Makefile": "check:\n\t@cc -o /tmp/app src/main.c src/two.c && test \"$$(/tmp/app)\" = 3\n",
+            "src/two.c": "int two(void) { return 2; }\n",
         },
     ),
     Attempt(

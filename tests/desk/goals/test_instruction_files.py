@@ -41,7 +41,12 @@ def test_what_is_included_sourced_or_started_is_below_and_what_the_command_names
     [
         ("parts.mk", "PARTS = a.c b.c\n", True),
         ("parts.mk", "PARTS = a.c -DNDEBUG\n", False),
+        ("parts.mk", "PARTS = b.c\n", True),
         ("parts.mk", "PARTS = a.c\ncheck:\n\techo\n", False),
+        ("Makefile", "include parts.mk\ncheck:\n\tsh a.c tests.sh\n", True),
+        ("Makefile", "include parts.mk\ncheck:\n\tsh tests.sh || b.c\n", False),
+        ("Makefile", "include parts.mk\ncheck:\n\tsh\n", True),
+        ("Makefile", "include parts.mk\n\tsh tests.sh\n", False),
         ("lib.sh", "greet() {\n  echo hello\n}\nmore() {\n  echo more\n}\n", True),
         ("lib.sh", "greet() {\n  echo hello\n}\nsh() {\n  echo 3\n}\n", False),
         ("lib.sh", "greet() {\n  echo hi\n}\nexit 0\n", False),

@@ -1,4 +1,4 @@
-"""Instructions below the first ones that an agent changed or added, and that take nothing out of the check.
+"""Instructions that an agent changed or added, and that take nothing out of the check.
 
 They are used as the agent left them, and told. With them the check reads every file of its own that it reads without
 them, tests in the same words, fails without the product and without any program of it, and fails where its data say
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from gametape.desk.goals.command_trace import CommandTrace
 from gametape.desk.goals.deciding_files import DecidingFiles, is_named_check, is_source
-from gametape.desk.goals.instruction_files import lower_instructions, may_change
+from gametape.desk.goals.instruction_files import first_instructions, lower_instructions, may_change
 from gametape.desk.goals.other_data import with_other_data
 from gametape.desk.goals.shell_condition import CommandRun
 from gametape.record.source_tree import SourceTree
@@ -37,8 +37,8 @@ class AcceptedInstructions:
         without = _complete(run(tree), tree)
         if without is None:
             return set()
-        may = {path for path in lower_instructions(without) & set(changed) - {*self.fixed} if not is_named_check(path)}
-        may = {path for path in may if may_change(without, path, changed.files[path])}
+        may = (lower_instructions(without) | first_instructions(without)) & set(changed) - {*self.fixed}
+        may = {path for path in may if not is_named_check(path) and may_change(without, path, changed.files[path])}
         full = added.overlaid_on(changed.only(may).overlaid_on(tree))
         with_them = _complete(run(full), full)
         if with_them is None:

@@ -300,8 +300,9 @@ def _end_of_chain(run: CommandTrace, read: set[str], drivers: set[str], others: 
         below = {path for path in lower_instructions(run) - others if not _CHECKS.search(path)}
         instructed = {path for path in read if any(map(run.runs_instructions, run.read_by[path]))}
         data = read - {*run.scripts.values()} - instructed - others
-        data = {path for path in data if not _CONFIGURATION.search(path) and not (below and is_compared_with(path))}
-        candidates = below | data
+        data = {path for path in data if not _CONFIGURATION.search(path)}
+        results = {path for path in data if not is_compared_with(path)}
+        candidates = below | results or data
     return {path for path in candidates if not _CHECKS.search(path)}
 
 

@@ -4,14 +4,15 @@ A shell library, a list of sources, the Makefile of a directory and a launcher a
 often work all the same. What tells them from the first instructions is who reads them, and how.
 """
 
+import difflib
 import posixpath
 import re
 
 from gametape.desk.goals.command_trace import CommandTrace
 
 _FUNCTION = re.compile(rb"^\s*(function\s+)?([\w:.-]+)\s*\(\s*\)\s*(\{|\(|$)", re.MULTILINE)
-_ASSIGNMENT = re.compile(rb"[\w.-]+\s*(:{0,3}|\+|\?)=[^=]|[\w.-]+\s*(:{0,3}|\+|\?)=$")
-_OPERATOR_OR_LIBRARY = re.compile(r"[:+?]*=|\\|-l[\w+.-]+")
+_LIBRARY = re.compile(r"\\|-l[\w+.-]+")
+_FILE = re.compile(r"[\w./+-]*\w\.\w+")
 _CHECKS_SOMETHING = re.compile(
     rb"\[|\b(test|diff|cmp|grep|exit|return|set|trap|eval|alias|unalias|true|false|kill)\b|\|\||&&|^\s*[-:]"
     rb"|\b(SHELL|MAKEFLAGS|PATH|PYTHONPATH|LD_\w+|BASH_ENV|ENV)\b"
@@ -32,7 +33,13 @@ def lower_instructions(run: CommandTrace) -> set[str]:
         if own and path not in firsts.values():
             libraries = [number for number in own if not run.is_shell(number) or _FUNCTION.search(run.tree.files[path])]
             found |= {path} if libraries else set()
-    return found - {path for number, path in firsts.items() if not any(one in firsts for one in run.ancestors(number))}
+    return found - first_instructions(run)
+
+
+def first_instructions(run: CommandTrace) -> set[str]:
+    """The scripts and Makefiles that the command itself starts with."""
+    firsts = {number: path for number in range(len(run.trace.processes)) if (path := _first(run, number))}
+    return {path for number, path in firsts.items() if not any(one in firsts for one in run.ancestors(number))}
 
 
 def _first(run: CommandTrace, number: int) -> str | None:
@@ -45,11 +52,15 @@ def _first(run: CommandTrace, number: int) -> str | None:
 
 
 def may_change(run: CommandTrace, path: str, after: bytes) -> bool:
-    """Whether the other version of some lower instructions, or new ones, leave to those above what those decide: every
-    line that tests something, or that changes how others are tested, is the same; what `make` includes has the same
-    rules, and in its variables nothing but other files; and no new function has the name of a word of the others."""
+    """Whether the other version of some instructions, or new ones, leave to the check what it decides.
+
+    Any may name other files, and nothing else. Lower ones, but for what `make` includes, may do more: every line that
+    tests something, or that changes how others are tested, is the same, and no new function has the name of a word of
+    the other instructions."""
     before = run.tree.files.get(path, b"")
-    if _lines(before) != _lines(after) or (_is_included(run, path) and not _names_files_alone(run, path, after)):
+    if _names_other_files_alone(run, path, before, after):
+        return True
+    if path in first_instructions(run) or _is_included(run, path) or _lines(before) != _lines(after):
         return False
     others = b"\n".join(
         run.tree.files[other]
@@ -68,23 +79,18 @@ def _is_included(run: CommandTrace, path: str) -> bool:
     )
 
 
-def _names_files_alone(run: CommandTrace, path: str, after: bytes) -> bool:
-    """Whether all that is new in a makefile are the names of files, and of libraries."""
-    before = run.tree.files.get(path, b"")
-    new = {word.decode(errors="replace") for word in {*after.split()} - {*before.split()}}
+def _names_other_files_alone(run: CommandTrace, path: str, before: bytes, after: bytes) -> bool:
+    """Whether all words that are new are the names of files, and all that are gone have the form of one."""
+    old, new = before.split(), after.split()
+    changes = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    added = [word.decode(errors="replace") for kind, _, _, at, to in changes if kind != "equal" for word in new[at:to]]
+    gone = [word.decode(errors="replace") for kind, at, to, *_ in changes if kind != "equal" for word in old[at:to]]
     beside = posixpath.dirname(path)
-    return _rules(before) == _rules(after) and all(
-        word in run.tree
-        or posixpath.normpath(posixpath.join(beside, word)) in run.tree
-        or _OPERATOR_OR_LIBRARY.fullmatch(word)
-        for word in new
+    return all(_FILE.fullmatch(word) for word in gone) and all(
+        _LIBRARY.fullmatch(word)
+        or any(posixpath.normpath(posixpath.join(directory, word)) in run.tree for directory in ("", beside))
+        for word in added
     )
-
-
-def _rules(content: bytes) -> list[bytes]:
-    """The lines of a makefile that set no variable."""
-    plain = (line.strip() for line in content.replace(b"\\\n", b" ").splitlines())
-    return [line for line in plain if line and not line.startswith(b"#") and not _ASSIGNMENT.match(line)]
 
 
 def _functions(content: bytes) -> set[str]:
