@@ -74,3 +74,11 @@ def test_an_open_file_that_is_asked_about_is_no_look_up_and_nothing_is_traced_un
     spec = SandboxSpec(workspace=tmp_path)
     assert open_backend().start(spec).exec(["/bin/cat", "a"]).trace is None
     assert SandboxPolicy(trace_files="opened").hash != SandboxPolicy().hash
+
+
+def test_a_file_that_is_open_when_a_program_begins_is_inherited(tmp_path: Path) -> None:
+    command = "exec 3<golden 4>made 5<closed; cat <input & exec 5<&-; python3 -c 'open(\"own\").read()'; wait"
+    trace = _trace(tmp_path, command, dict.fromkeys(("golden", "closed", "input", "own"), ""))
+    python = next(number for number, process in enumerate(trace.processes) if process.words[:1] == ("python3",))
+    inherited = {access.path for access in trace.accesses if access.kind == "inherit" and access.process == python}
+    assert inherited == {"/workspace/golden"}

@@ -4,6 +4,7 @@ The supervisor sees the calls before they are made, so a path is noted whether o
 shows what it asked for; a second thread could change that between the note and the call.
 """
 
+import contextlib
 import os
 
 from gametape.sandbox import linux
@@ -38,6 +39,7 @@ class FileTracer:
         self._processes: list[TracedProcess] = []
         self._numbers: dict[int, int] = {}  # by process id, until it executes another program
         self._before: dict[int, int] = {}  # the program that a process ran before the present one
+        self._open_at_start: dict[int, set[str]] = {}  # for the next program of a process
         self._complete = True
 
     def note(self, call: linux.SyscallNotification, name: str) -> None:
@@ -47,8 +49,10 @@ class FileTracer:
             if path is not None:
                 for kind in _kinds(call, name):
                     self._add(path, kind, self._number(call.pid))
-        if name in ("execve", "execveat") and call.pid in self._numbers:
-            self._before[call.pid] = self._numbers.pop(call.pid)
+        if name in ("execve", "execveat"):
+            self._open_at_start[call.pid] = self._files_left_open(call.pid)
+            if call.pid in self._numbers:
+                self._before[call.pid] = self._numbers.pop(call.pid)
 
     def trace(self) -> FileTrace:
         accesses = tuple(PathAccess(path=path, kind=kind, process=number) for path, kind, number in self._accesses)
@@ -110,7 +114,19 @@ class FileTracer:
                     parent = self._number(above)
                 self._numbers[pid] = len(self._processes)
                 self._processes.append(TracedProcess(words=words, directory=directory, parent=parent))
+                for path in sorted(self._open_at_start.pop(pid, ())):
+                    self._add(path, "inherit", self._numbers[pid])
         return self._numbers[pid]
+
+    def _files_left_open(self, pid: int) -> set[str]:
+        """The files in the directory that a process has open to be read, and that its next program will have."""
+        found: set[str] = set()
+        with contextlib.suppress(OSError):
+            for number in os.listdir(f"/proc/{pid}/fd"):
+                path = _read_link(pid, f"fd/{number}")
+                if path.startswith(f"{self._directory}/") and _is_left_open(pid, number):
+                    found.add(path)
+        return found
 
     def _text(self, pid: int, address: int) -> str:
         text = b""
@@ -159,6 +175,16 @@ def _link_target(path: str) -> str:
 
 def _read_link(pid: int, name: str) -> str:
     return _link_target(f"/proc/{pid}/{name}")
+
+
+def _is_left_open(pid: int, number: str) -> bool:
+    """Whether a descriptor can be read, and outlives an exec."""
+    try:
+        with open(f"/proc/{pid}/fdinfo/{number}", encoding="ascii") as file:
+            flags = next(int(line.split()[1], 8) for line in file if line.startswith("flags:"))
+    except (OSError, StopIteration):
+        return False
+    return flags & os.O_ACCMODE != os.O_WRONLY and not flags & os.O_CLOEXEC
 
 
 def _words(pid: int) -> tuple[str, ...]:

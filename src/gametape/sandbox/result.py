@@ -6,7 +6,8 @@ from pydantic import BaseModel, ConfigDict
 
 KilledBy = Literal["time", "cpu", "memory", "processes", "disk", "output", "policy"]
 ViolationAction = Literal["denied", "killed", "logged"]
-AccessKind = Literal["look", "read", "list", "write", "run"]
+AccessKind = Literal["look", "read", "list", "write", "run", "inherit"]
+"""What a process did with a path. It inherits a file that is open when the program begins, its input among them."""
 
 
 class FrozenModel(BaseModel):

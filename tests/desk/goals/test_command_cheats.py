@@ -213,6 +213,12 @@ def test_honest_work_reaches_it_and_what_it_changed_is_said(tmp_path: Path) -> N
     assert judged.command.read == ("shop.py", "prices.py")
 
 
+def test_the_file_by_which_the_agent_reads_the_history_is_no_change(tmp_path: Path) -> None:
+    judged = _judge(CHEATS[0], {"shop.py": _MENDED, ".git": "gitdir: /history\n"}, tmp_path)
+    assert judged.reached
+    assert (judged.command.read, judged.command.unopened) == (("shop.py",), ())
+
+
 def test_a_product_that_is_removed_is_said(tmp_path: Path) -> None:
     ruff = CommandCheat("", "ruff check .", {"worse.py": "import os\n"}, {})
     files = {"shop.py": _SHOP, **ruff.files}

@@ -44,7 +44,7 @@ _CASES: dict[str, tuple[str, dict[str, str], set[str]]] = {
     "a package that checks itself": (
         "python3 -m app",
         {"app/__init__.py": "", "app/__main__.py": _APP, "app/core.py": "f = int\n"},
-        {"app/core.py"},
+        {"app/__init__.py", "app/core.py"},
     ),
     "a golden file": (
         "make check",

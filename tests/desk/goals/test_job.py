@@ -13,10 +13,10 @@ import pytest
 from gametape.agent.constraints import Constraints
 from gametape.desk.goals.baseline import GoalBaseline, measure_baseline
 from gametape.desk.goals.branch import head_of
+from gametape.desk.goals.failure_text import NO_TEST_PASSES
 from gametape.desk.goals.goal import Goal, GoalDirectory
 from gametape.desk.goals.goal_request import write_goal
 from gametape.desk.goals.job import pursue_goal
-from gametape.desk.goals.judge import NO_TEST_PASSES
 from gametape.record.source_tree import SourceTree
 from gametape.record.trajectory_file import load_trajectory
 from gametape.tasks.mining.project_layout.source_reader import read_project_source
@@ -129,6 +129,50 @@ def test_a_cheat_is_named_and_undone_and_an_impossible_goal_ends_with_the_best_s
     assert answer["attempts"][0]["tampering"][0]["rule"].startswith("tests.")
     assert (place.workspace / "shop.py").read_text() == better
     assert (place.workspace / "tests" / "test_shop.py").read_text() == TESTS
+
+
+@pytest.mark.slow
+def test_tests_that_follow_a_moved_module_are_handed_over_with_it(goal: Make) -> None:
+    turns = (
+        write("store.py", MENDED),
+        call("shell", command="rm shop.py"),
+        write("tests/test_shop.py", TESTS.replace("from shop", "from store")),
+        DONE,
+    )
+    home, place = goal(turns)
+    answer = _run(home, place)
+    assert answer["reached"], answer
+    assert answer["check_files"]["followed"] == ["tests/test_shop.py"]
+    assert "from store import" in (place.workspace / "tests" / "test_shop.py").read_text()
+    assert not (place.workspace / "shop.py").exists()
+
+
+@pytest.mark.slow
+def test_instructions_that_were_used_as_the_agent_left_them_are_handed_over(tmp_path: Path) -> None:
+    workspace = tmp_path / "workspace"
+    files = {
+        "Makefile": "include sources.mk\ncheck:\n\t@for one in $(SOURCES); do python3 $$one; done | diff - want\n",
+        "sources.mk": "SOURCES = one.py\n",
+        "one.py": "print(1)\n",
+        "want": "1\n2\n",
+    }
+    start = SourceTree({path: text.encode() for path, text in files.items()})
+    start.write_to(workspace)
+    turns = (write("two.py", "print(2)\n"), write("sources.mk", "SOURCES = one.py two.py\n"), DONE)
+    asked = Goal(
+        goal_id="goal-20261115-000000",
+        workspace=str(workspace),
+        success="make check",
+        model=script(tmp_path / "turns.jsonl", turns),
+        created=time.time(),
+        instruction="Add the second part.",
+    )
+    home = tmp_path / "home"
+    place = write_goal(home, asked, start, measure_baseline(start, "make check", None, False, ZygotePool()))
+    answer = _run(home, place)
+    assert answer["reached"], answer
+    assert answer["check_files"]["used_as_left"] == ["sources.mk"]
+    assert (place.workspace / "sources.mk").read_text() == "SOURCES = one.py two.py\n"
 
 
 @pytest.mark.slow

@@ -43,6 +43,12 @@ def test_a_flag_says_where() -> None:
     assert "os._exit" in flag.evidence
 
 
+def test_a_value_of_the_tests_may_not_be_read_from_the_caller_and_a_variable_of_ones_own_may() -> None:
+    reads = "import sys\n\n\ndef total(items):\n    return sum(items) * sys._getframe(1).f_globals[{!r}]\n"
+    assert [flag.rule for flag in flags_for(reads.format("RATE"))] == ["answer.callers-values"]
+    assert flags_for(reads.format("__name__")) == flags_for(reads.format("SETTINGS")) == []
+
+
 def test_each_tied_branch_is_a_flag_of_its_own() -> None:
     found = flags_for(
         'def slug(text):\n    if text == "Hello, World 42":\n        return "hello-world-42"\n'

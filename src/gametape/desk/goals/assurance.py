@@ -21,8 +21,63 @@ _KINDS = {
     "fewer_examples": "fewer_examples",
     "silenced": "silenced",
     "not_opened": "unopened",
+    "used_as_left": "accepted",
+    "written_results": "results",
+    "unheeded": "unheeded",
+    "made_by_product": "made",
+    "not_read_any_more": "unread",
+    "followed": "followed",
 }
 """The names in the answer, and in the evidence."""
+_OF_COMMAND = (
+    ("wanted", "Looked for by the check before it was there, and was added by the agent: {}."),
+    ("golden", "Data of the check is read by the product, as it was not before: {}."),
+    (
+        "unheeded",
+        "The command succeeds as well where data of the check, or the last line of it, says something else: {}.",
+    ),
+    ("unread", "Read by the check before, and not any more: {}."),
+    ("made", "Made by the product while the command runs, where the check looks: {}."),
+    (
+        "accepted",
+        "Instructions that the agent changed or added, used as it left them: {}. With them the check reads all its "
+        "files, and fails without the product; look at them.",
+    ),
+    (
+        "results",
+        "Files that lay there, that the check reads, and that the product wrote: {}. They count as results; if one is "
+        "what results are compared with, name it with --pin.",
+    ),
+    ("fewer_examples", "Examples that doctest would have run were removed from: {}."),
+    ("silenced", "Marks that silence a tool were added to: {}."),
+    ("deleted", "Files that it read at first and that the agent removed: {}."),
+    (
+        "unopened",
+        "Other files that the agent changed, added or removed: {}. It opens none of them, but their names can be "
+        "enough for it.",
+    ),
+)
+_OF_BOTH = (
+    (
+        "followed",
+        "Files of the check that differ only in the modules of the product from which they import, or have more "
+        "fixtures, used as the agent left them: {}.",
+    ),
+)
+_OF_TESTS = (
+    ("changed", "Files that the agent changed: {}."),
+    ("followed_roots", "The product moved, and is imported from {}; the command itself needs that on its path."),
+    (
+        "companions",
+        "Files outside of the tests that only tests use, where a change can alter what the tests ask, and that the "
+        "agent changed: {}. If one of them is part of the check, name it with --pin.",
+    ),
+    (
+        "values",
+        "Tests read values of the product that the agent changed: {}. Such a value can be the work, and it can switch "
+        "a test off or make it accept more; look at it.",
+    ),
+)
 
 
 def assurance(criterion: SuccessCriterion) -> str:
@@ -31,17 +86,33 @@ def assurance(criterion: SuccessCriterion) -> str:
 
 
 def assurance_detail(
-    goal: Goal, criterion: SuccessCriterion, baseline: GoalBaseline, evidence: dict[str, Any] | None
+    goal: Goal,
+    criterion: SuccessCriterion,
+    baseline: GoalBaseline,
+    evidence: dict[str, Any] | None,
+    attempts: Sequence[dict[str, Any]] = (),
 ) -> str:
-    """Sentences about the run that decided; `evidence` is what the judge noted of it, None where nothing was judged."""
+    """Sentences about the run that decided; `evidence` is what the judge noted of it, None where the state that is
+    handed over was not judged, since none of the attempts is better than the start."""
     if evidence is None:
-        return "Nothing was judged."
+        return _about_attempts(attempts)
     lines = []
     if criterion.pytest_runs:
         lines = [*_about_tests(evidence), *_about_near_inputs(evidence), *_about_companions(evidence)]
     if criterion.shell_commands:
         lines += _about_command(criterion, baseline, evidence)
     return " ".join([*lines, *_about_files(evidence), *_about_held_out(goal, criterion, evidence)])
+
+
+def _about_attempts(attempts: Sequence[dict[str, Any]]) -> str:
+    if not attempts:
+        return "Nothing was judged."
+    flagged = [attempt for attempt in attempts if attempt["tampering"]]
+    rules = sorted({flag["rule"] for attempt in flagged for flag in attempt["tampering"]})
+    lines = [f"None of {len(attempts)} judged attempts is better than the start, which is handed over."]
+    if flagged:
+        lines.append(f"{len(flagged)} of them tampered with the check: {names(rules)}.")
+    return " ".join(lines)
 
 
 def check_files(evidence: dict[str, Any] | None) -> dict[str, list[str]]:
@@ -99,23 +170,16 @@ def _about_near_inputs(evidence: dict[str, Any]) -> list[str]:
             "These functions now give the tests other answers than before, and were not tried with inputs like those "
             f"of the tests, so a table of the tests' answers would not be noticed: {names(not_asked)}."
         )
+    if later := near.get("later"):
+        lines.append(
+            "These functions of changed modules answer later, and were not tried with inputs like those of the tests: "
+            f"{names(later)}."
+        )
     return lines
 
 
 def _about_companions(evidence: dict[str, Any]) -> list[str]:
-    lines = []
-    if changed := evidence.get("changed"):
-        lines.append(f"Files that the agent changed: {names(changed)}.")
-    if companions := evidence.get("companions"):
-        lines.append(
-            "Files outside of the tests that only tests use, where a change can alter what the tests ask, and that the "
-            f"agent changed: {names(companions)}. If one of them is part of the check, name it with --pin."
-        )
-    if values := evidence.get("values"):
-        lines.append(
-            f"Tests read values of the product that the agent changed: {names(values)}. Such a value can be the work, "
-            "and it can switch a test off or make it accept more; look at it."
-        )
+    lines = _named(_OF_TESTS, evidence)
     for path, others in evidence.get("compared", {}).items():
         lines.append(f"Tests compare {path}, which the agent changed, with other code of the product: {names(others)}.")
     return lines
@@ -124,8 +188,9 @@ def _about_companions(evidence: dict[str, Any]) -> list[str]:
 def _about_command(criterion: SuccessCriterion, baseline: GoalBaseline, evidence: dict[str, Any]) -> list[str]:
     commands = ", ".join(f"`{command.text}`" for command in criterion.shell_commands)
     lines = [f"{commands} counts by its exit code: code of the product that it runs could end it with 0."]
-    if baseline.pinned:
-        lines.append(f"Files of the check that it read are used as they were: {names(baseline.pinned)}.")
+    others = {*evidence.get("accepted", ()), *evidence.get("results", ())}
+    if pinned := [path for path in baseline.pinned if path not in others]:
+        lines.append(f"Files of the check that it read are used as they were: {names(pinned)}.")
     else:
         lines.append("It read no file of the workspace that is part of a check.")
     if not baseline.traced:
@@ -138,29 +203,16 @@ def _about_command(criterion: SuccessCriterion, baseline: GoalBaseline, evidence
     lacking = {path for path in baseline.product if path.rpartition("/")[2] in INSTRUCTIONS}
     if written := [path for path in evidence["read"] if path in lacking]:
         lines.append(f"What it runs was not there at first, and was written by the agent: {names(written)}.")
-    if wanted := evidence.get("wanted"):
-        lines.append(
-            "Each of these was looked for by the check before it was there, and was added by the agent: "
-            f"{names(wanted)}."
-        )
-    if golden := evidence.get("golden"):
-        lines.append(f"Data of the check is read by the product, as it was not before: {names(golden)}.")
-    if examples := evidence.get("fewer_examples"):
-        lines.append(f"Examples that doctest would have run were removed from: {names(examples)}.")
-    if marked := evidence.get("silenced"):
-        lines.append(f"Marks that silence a tool were added to: {names(marked)}.")
-    if evidence["deleted"]:
-        lines.append(f"Files that it read at first and that the agent removed: {names(evidence['deleted'])}.")
-    if unopened := evidence.get("unopened"):
-        lines.append(
-            f"Other files that the agent changed, added or removed: {names(unopened)}. It opens none of them, but "
-            "their names can be enough for it."
-        )
-    return lines
+    return [*lines, *_named(_OF_COMMAND, evidence)]
+
+
+def _named(sentences: Sequence[tuple[str, str]], evidence: dict[str, Any]) -> list[str]:
+    """The sentences about files of which there are some."""
+    return [sentence.format(names(evidence[key])) for key, sentence in sentences if evidence.get(key)]
 
 
 def _about_files(evidence: dict[str, Any]) -> list[str]:
-    lines = []
+    lines = _named(_OF_BOTH, evidence)
     if evidence["replaced"]:
         lines.append(
             f"The agent changed files of the check; the pinned ones were judged: {names(evidence['replaced'])}."

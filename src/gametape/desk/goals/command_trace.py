@@ -50,7 +50,16 @@ class CommandTrace:
         """Every path that was asked for in any way but to be written, whether or not it exists."""
         found: dict[str, set[int]] = {}
         for path, kind, number in self._accesses():
-            if kind != "write":
+            if kind not in ("write", "inherit"):
+                found.setdefault(path, set()).add(number)
+        return found
+
+    @functools.cached_property
+    def inherited_by(self) -> dict[str, set[int]]:
+        """The files that were open when a program began, and the processes that had them."""
+        found: dict[str, set[int]] = {}
+        for path, kind, number in self._accesses():
+            if kind == "inherit" and path in self.tree:
                 found.setdefault(path, set()).add(number)
         return found
 
@@ -67,6 +76,24 @@ class CommandTrace:
         return {path for path in self.tree if path in written or not written.isdisjoint(parent_directories(path))}
 
     @functools.cached_property
+    def written_by(self) -> dict[str, set[int]]:
+        """Those that were opened to be written, removed or given another name alone, and the processes that did it."""
+        found: dict[str, set[int]] = {}
+        for path, kind, number in self._accesses():
+            if kind == "write" and path in self.tree:
+                found.setdefault(path, set()).add(number)
+        return found
+
+    @functools.cached_property
+    def made_by(self) -> dict[str, set[int]]:
+        """The paths without a file in the tree that were opened to be written, and the processes that did it."""
+        found: dict[str, set[int]] = {}
+        for path, kind, number in self._accesses():
+            if kind == "write" and path not in self.tree:
+                found.setdefault(path, set()).add(number)
+        return found
+
+    @functools.cached_property
     def scripts(self) -> dict[int, str]:
         """The file of the workspace that each process runs, where it runs one."""
         return {
@@ -79,6 +106,9 @@ class CommandTrace:
         """Whether a process is a shell, `make` or the like: what it reads tells it what to run."""
         program = _program(self.trace.processes[number])
         return bool(SHELL.fullmatch(program) or _INSTRUCTED.fullmatch(program))
+
+    def is_shell(self, number: int) -> bool:
+        return bool(SHELL.fullmatch(_program(self.trace.processes[number])))
 
     def runs_tests(self, number: int) -> bool:
         """Whether a process is a test runner."""

@@ -6,14 +6,17 @@ over in that way, the product is what lies at the end of the chain: the last scr
 `--product` overrule all of it.
 """
 
+import posixpath
 import re
 import sys
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from gametape.desk.goals.command_trace import CommandTrace
+from gametape.desk.goals.instruction_files import lower_instructions
 from gametape.desk.goals.pinned_files import INSTRUCTIONS
 from gametape.record.source_tree import is_under, parent_directories
+from gametape.sandbox.policy import WORKSPACE
 
 _SOURCE = re.compile(
     r"pyi?|pyx|[mc]?[jt]s|[jt]sx|vue|svelte|[ch]|cc|[ch]pp|[ch]xx|hh|mm?|rs|go|java|kts?|scala|groovy|rb|p[lm]|php|lua|r|"
@@ -27,6 +30,12 @@ _CHECKS = re.compile(
     re.IGNORECASE,
 )
 """Names by which people call their checks. They decide only between files that do the same."""
+_COMPARED_WITH = re.compile(
+    r"(^|[/_.-])(want(ed)?|gold|expect|correct|right|truth|oracle|ref(erences?|s)?|answers?|solutions?|should|"
+    r"good|baseline|goal|target|approved|known|snap|limits?|cases?)(?=$|[/_.-]|\d)",
+    re.IGNORECASE,
+)
+"""Names by which people call what results are compared with, beside those of checks."""
 _TESTS = re.compile(r"(^|[/_.-])(tests?|specs?)(?=$|[/_.-]|\d)", re.IGNORECASE)
 _CONFIGURATION = re.compile(r"(^|/)(\.[^/]+|[^/]+\.(toml|cfg|ini|conf|config|lock|mk|ya?ml|json|env|xml|properties))$")
 _IS_MISSING = re.compile(
@@ -38,7 +47,10 @@ _LACKS = re.compile(
 )
 """What programs say whose instructions lack what the command asks for."""
 _SHEBANG = re.compile(rb"#!.*\b(python|node|perl|ruby|php|lua|awk)[\d.]*\b")
+_PYTHON_PATH = re.compile(rb"\bPYTHONPATH=[\"']?([\w./:-]+)|\bsys\.path\.insert\(\s*0\s*,\s*[\"']([\w./-]+)[\"']")
 _TOP = ""
+_LONG_ENOUGH = 4
+"""Letters of a name without its ending that is looked for in code."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +78,16 @@ def is_source(path: str, content: bytes = b"") -> bool:
     return bool(_SOURCE.fullmatch(name.rpartition(".")[2])) if "." in name else bool(_SHEBANG.match(content))
 
 
+def is_named_check(path: str) -> bool:
+    """Whether a path has a name that people give to checks."""
+    return bool(_CHECKS.search(path))
+
+
+def is_compared_with(path: str) -> bool:
+    """Whether a path has a name that people give to what results are compared with."""
+    return bool(_COMPARED_WITH.search(path))
+
+
 def says_missing(output: str) -> bool:
     """Whether a program says that something is missing."""
     return bool(_IS_MISSING.search(output))
@@ -91,6 +113,7 @@ def find_deciding_files(run: CommandTrace, roles: FileRoles, output: str = "") -
         for path in read - sources - pinned
         if _directory(path) in directories or _is_input_of_tool(run, path, product)
     }
+    product |= _named_by_product_alone(run, read - sources - pinned, product, pinned)
     if not product | said_product and not missing:
         product = _end_of_chain(run, read, drivers, tests | said_pinned)
     product = (product - said_pinned) | said_product
@@ -103,7 +126,7 @@ def added_files_of_check(run: CommandTrace, known: DecidingFiles, start: Collect
     """Files that the command asks for, that were not there at first, and that change what it checks: read or looked for
     by a shell or by `make`, settings of a tool, in a directory of the check, or found in place of a module of the check
     or of the standard library."""
-    roots = {_directory(script) for script in run.scripts.values()} | {_TOP, "src"}
+    roots = {_directory(script) for script in run.scripts.values()} | {_TOP, "src"} | _named_roots(run, known)
     before = {_module_name(path) for path in known.pinned if _is_top_level(path, run, roots)} | sys.stdlib_module_names
     directories = _new_directories_without_code(run, start)
     added = set()
@@ -119,6 +142,15 @@ def added_files_of_check(run: CommandTrace, known: DecidingFiles, start: Collect
         ):
             added.add(path)
     return added
+
+
+def _named_roots(run: CommandTrace, known: DecidingFiles) -> set[str]:
+    """Directories that the command or files of the check put before those in which Python looks for modules."""
+    words = [word.encode() for process in run.trace.processes for word in process.words]
+    texts = [*words, *(run.tree.files[path] for path in known.pinned if path in run.tree)]
+    named = [text for one in texts for names in _PYTHON_PATH.findall(one) for text in names if text]
+    roots = {posixpath.normpath(part.decode(errors="replace")) for text in named for part in text.split(b":") if part}
+    return {root.removeprefix(f"{WORKSPACE}/") for root in roots} - {"."}
 
 
 def _new_directories_without_code(run: CommandTrace, start: Collection[str]) -> set[str]:
@@ -160,6 +192,20 @@ def _is_input_of_tool(run: CommandTrace, path: str, sources: set[str]) -> bool:
     if any(run.runs_instructions(number) or number in run.scripts or run.runs_tests(number) for number in readers):
         return False
     return any(readers & run.read_by[source] for source in sources)
+
+
+def _named_by_product_alone(run: CommandTrace, data: set[str], product: set[str], check: set[str]) -> set[str]:
+    """Data that processes with code of the product read, whose name stands in that code and nowhere in the check."""
+    readers = {number for path in product for number in run.read_by[path]}
+    found = set()
+    for path in data:
+        name = path.rpartition("/")[2].encode()
+        names = [name, stem] if len(stem := name.partition(b".")[0]) >= _LONG_ENOUGH else [name]
+        in_product = any(one in run.tree.files[source] for source in product for one in names)
+        in_check = any(one in run.tree.files[other] for other in check for one in names)
+        if run.read_by[path] <= readers and in_product and not in_check:
+            found.add(path)
+    return found
 
 
 def _below(paths: set[str], parents: tuple[str, ...]) -> set[str]:
@@ -240,7 +286,8 @@ def _helpers(run: CommandTrace, pinned: set[str], sources: set[str], missing: bo
 
 
 def _end_of_chain(run: CommandTrace, read: set[str], drivers: set[str], others: set[str]) -> set[str]:
-    """The scripts that start nothing else, or else the data, without what is named like a part of a check."""
+    """The scripts that start nothing else, or else the instructions below the first ones and the data, without what is
+    named like a part of a check."""
     started = {
         script
         for number, script in run.scripts.items()
@@ -250,10 +297,12 @@ def _end_of_chain(run: CommandTrace, read: set[str], drivers: set[str], others: 
     }
     candidates = started - others
     if not candidates:
+        below = {path for path in lower_instructions(run) - others if not _CHECKS.search(path)}
         instructed = {path for path in read if any(map(run.runs_instructions, run.read_by[path]))}
-        candidates = {
-            path for path in read - {*run.scripts.values()} - instructed - others if not _CONFIGURATION.search(path)
-        }
+        data = read - {*run.scripts.values()} - instructed - others
+        data = {path for path in data if not _CONFIGURATION.search(path)}
+        results = {path for path in data if not is_compared_with(path)}
+        candidates = below | results or data
     return {path for path in candidates if not _CHECKS.search(path)}
 
 

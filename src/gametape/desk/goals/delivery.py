@@ -2,6 +2,7 @@
 
 import os
 import secrets
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,16 +23,22 @@ _SHARED_CONFIG_FILES = ("pyproject.toml", "setup.cfg", "tox.ini")
 
 
 def deliverable_tree(
-    task: LoadedTask, workspace: Path, pinned: SourceTree, taken_away: set[str] | None = None
+    task: LoadedTask,
+    workspace: Path,
+    pinned: SourceTree,
+    taken_away: Collection[str] = (),
+    followed: Collection[str] = (),
 ) -> tuple[SourceTree, list[str]]:
     """The tree to hand over, and the files whose changes are left out: existing tests, the test configuration, other
-    pinned files, files that the judge took away, and what is no source. New test files are included."""
+    pinned files, files that the judge took away, and what is no source. New test files are included, and files of the
+    tests that follow a move of the product."""
     everything = replace(task, task=task.task.model_copy(update={"test_paths": []}))
     attempt = read_submission(everything, workspace)
     start, files = task.start, attempt.workspace
     config = {path for path in _SHARED_CONFIG_FILES if path in files and _same_settings(start, files, path)}
-    tree = pinned.overlaid_on(task.suite).overlaid_on(files.only(config).overlaid_on(attempt.sources))
-    tree = tree.without(_git_repository_files(tree) - set(start)).without(taken_away or set())
+    suite = files.only({*followed}).overlaid_on(task.suite)
+    tree = pinned.overlaid_on(suite).overlaid_on(files.only(config).overlaid_on(attempt.sources))
+    tree = tree.without(_git_repository_files(tree) - set(start)).without({*taken_away})
     touched = {path for path in (*attempt.changed_files, *attempt.removed_files) if not _is_cache(path)}
     same = {path for path in touched if tree.files.get(path) == files.files.get(path)}
     return tree, sorted(touched - same)

@@ -16,11 +16,12 @@ from gametape.desk.goals.attempt_text import failing_tests, shortcomings_section
 from gametape.desk.goals.baseline import GoalBaseline
 from gametape.desk.goals.branch import make_branch, repository_problem
 from gametape.desk.goals.delivery import apply_result, deliverable_tree, pull_request_text
+from gametape.desk.goals.failure_text import NO_TEST_PASSES
 from gametape.desk.goals.goal import Goal, GoalDirectory, goal_directory
 from gametape.desk.goals.goal_agent import GoalAgent
 from gametape.desk.goals.held_out import lay_files
 from gametape.desk.goals.history import is_git_file
-from gametape.desk.goals.judge import NO_TEST_PASSES, GoalJudge, GoalVerdict, with_held_out
+from gametape.desk.goals.judge import GoalJudge, GoalVerdict, with_held_out
 from gametape.desk.goals.progress import ALREADY_HOLDS, GoalProgress
 from gametape.desk.goals.success_command import read_command
 from gametape.desk.jobs import Desk, JobSteps, Json
@@ -81,7 +82,9 @@ async def pursue_goal(home: Path, steps: JobSteps, directory: GoalDirectory) -> 
             "warnings": [*run.agent.warnings(progress.cut_off), *run.criterion_warnings(progress)],
             "pinned": run.pinned,
             "assurance": assurance(run.criterion),
-            "assurance_detail": assurance_detail(run.goal, run.criterion, run.baseline, progress.evidence),
+            "assurance_detail": assurance_detail(
+                run.goal, run.criterion, run.baseline, progress.evidence, progress.attempts
+            ),
             "check_files": check_files(progress.evidence),
             **network_summary(run.goal.hosts, directory.network),
         }
@@ -189,8 +192,10 @@ class _GoalRun:
             try:
                 self.agent.export(checkpoint, scratch / "workspace")
                 pinned = self.start.only({*self._judge.pinned_files, *evidence.get("replaced", ())})
+                followed = {*evidence.get("followed", ())}
+                pinned = pinned.without({*evidence.get("accepted", ())} | followed)
                 added = {*evidence.get("removed", ())}
-                tree, left_out = deliverable_tree(self.task, scratch / "workspace", pinned, added)
+                tree, left_out = deliverable_tree(self.task, scratch / "workspace", pinned, added, followed)
                 if is_git_file(scratch / "workspace", directory.history):
                     left_out = [path for path in left_out if path != GIT_FILE]
             finally:

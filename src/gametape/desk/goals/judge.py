@@ -7,23 +7,24 @@ product; and last, the command itself, in the user's own words, exits with 0 ove
 verifier flags tampering, or if no test passes, the goal is not reached.
 """
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from gametape.core.task import TaskTests
-from gametape.core.verdict import Flag, Verdict
+from gametape.core.verdict import Flag
 from gametape.desk.goals.apart_run import ApartRun, run_apart
 from gametape.desk.goals.baseline import GoalBaseline, goal_task, prepare_goal_task
 from gametape.desk.goals.changed_values import changed_values
 from gametape.desk.goals.command_judge import CommandJudge, CommandVerdict
 from gametape.desk.goals.deciding_files import FileRoles
 from gametape.desk.goals.delivery import deliverable_tree
+from gametape.desk.goals.failure_text import check_text, failure_text, first_failure, first_names
+from gametape.desk.goals.followed_moves import FollowedMoves, follow_moves
 from gametape.desk.goals.goal import Goal
-from gametape.desk.goals.minimum_counts import is_placeholder, required_tests
+from gametape.desk.goals.minimum_counts import required_tests
 from gametape.desk.goals.near_inputs import NearInputs, ask_near_inputs
-from gametape.desk.goals.pytest_observation import PytestObservation, PytestObserver
+from gametape.desk.goals.pytest_observation import GoalTestResult, PytestObservation, PytestObserver
 from gametape.desk.goals.shell_condition import run_command
 from gametape.desk.goals.success_command import SuccessCriterion, own_command
 from gametape.desk.goals.suite_companions import find_companions
@@ -35,13 +36,12 @@ from gametape.verify.integrity import find_flags
 from gametape.verify.preparation import run_processes
 from gametape.verify.runner import ZygotePool
 from gametape.verify.submission import Submission, read_submission
+from gametape.verify.twins.plan import TwinPlan
 from gametape.verify.verifier import Verifier
 from gametape.verify.verifier_run import parse_report
 
-NO_TEST_PASSES = "no test passes: every test that the command selects is skipped, excused or deselected"
 _EXCUSED = ("skipped", "xfailed")
-_MAX_NAMED = 5
-_MAX_FAILURES, _MAX_MESSAGE = 8, 1200
+_MAX_MESSAGE = 1200
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,8 @@ class GoalVerdict:
     """Those of them, or data, that only the tests use."""
     compared: dict[str, list[str]] = field(default_factory=dict)
     """Those of them that tests compare with other modules of the product, and these."""
+    moves: FollowedMoves = field(default_factory=lambda: FollowedMoves(SourceTree()))
+    """What of the check followed moves of the product."""
     values: tuple[str, ...] = ()
     """Flags, tables and the like of the product (`module.name`) that tests read and that have another value."""
 
@@ -77,13 +79,7 @@ class GoalVerdict:
             "apart": len(self.apart.passed),
             "one_process": sorted(self.apart.not_crossing),
             "refuted": sorted(self.apart.refuted),
-            "near": {
-                **asdict(self.near),
-                "memorised": [*self.near.memorised],
-                "as_before": [*self.near.as_before],
-                "few_inputs": [*self.near.few_inputs],
-                "not_asked": [*self.near.not_asked],
-            },
+            "near": {key: [*value] if isinstance(value, tuple) else value for key, value in asdict(self.near).items()},
             "replaced": [*self.command.replaced],
             "removed": [*self.command.removed],
             "read": [*self.command.read],
@@ -92,10 +88,17 @@ class GoalVerdict:
             "fewer_examples": [*self.command.fewer_examples],
             "silenced": [*self.command.silenced],
             "unopened": [*self.command.unopened],
+            "accepted": [*self.command.accepted],
+            "results": [*self.command.results],
+            "unheeded": [*self.command.unheeded],
+            "made": [*self.command.made],
+            "unread": [*self.command.unread],
             "changed": [*self.changed],
             "companions": [*self.companions],
             "compared": self.compared,
             "values": [*self.values],
+            "followed": sorted(self.moves.files),
+            "followed_roots": [*self.moves.roots],
             "deleted": [*self.command.deleted],
             "held_out": {"passed": self.held_out[0], "required": self.held_out[1]} if self.held_out else None,
             "held_out_one_process": len(self.held_out_apart.not_crossing),
@@ -166,6 +169,35 @@ class GoalJudge:
 
     def judge(self, workspace: Path) -> GoalVerdict:
         """Judge a workspace in which no process runs any more."""
+        submission = read_submission(self.task(), workspace)
+        moves = self._follow_moves(submission)
+        if moves.files.files or moves.roots:
+            return replace(self._following(moves)._judge(workspace), moves=moves)
+        return self._judge(workspace)
+
+    def _follow_moves(self, submission: Submission) -> FollowedMoves:
+        baseline = self.baseline
+        check = [*baseline.test_paths, *(path for path in baseline.pinned if path.endswith(".py"))]
+        moves = follow_moves(self.start, submission.workspace, check, baseline.import_roots)
+        said = {*moves.files.under(list(self.goal.pin))} if self.goal.pin else set()
+        return FollowedMoves(moves.files.without(said), moves.roots if self.criterion.pytest_runs else ())
+
+    def _following(self, moves: FollowedMoves) -> "GoalJudge":
+        """The judge for whom the check is as it is after moves of the product. What a test showed before counts for
+        nothing where its file is another one."""
+        baseline = self.baseline
+        files = {*moves.files}
+        plan = TwinPlan.from_json(baseline.plan)
+        plan = TwinPlan(tuple(twin for twin in plan.validated if twin.file not in files))
+        results: dict[str, GoalTestResult] = {
+            test: "failed" if result == "passed" and jobs.file_of(test) in files else result
+            for test, result in baseline.results.items()
+        }
+        update = {"import_roots": [*baseline.import_roots, *moves.roots], "plan": plan.to_json(), "results": results}
+        start = moves.files.overlaid_on(self.start)
+        return replace(self, start=start, baseline=baseline.model_copy(update=update))
+
+    def _judge(self, workspace: Path) -> GoalVerdict:
         task = self.task()
         submission = read_submission(task, workspace)
         tree = self._judged_tree(submission)
@@ -175,14 +207,14 @@ class GoalJudge:
             return self._judge_tests(workspace, submission, observed, judged)
         tampering = (*find_flags(submission, []), *_command_file_flags(judged))
         reached = not tampering and judged.succeeded
-        exit_code = _first_failure(judged.exit_codes)
+        exit_code = first_failure(judged.exit_codes)
         return GoalVerdict(
             reached=reached,
             criterion=_criterion(exit_code, None, 0, 0, PytestObservation()),
             tampering=tampering,
             passed=judged.exit_codes.count(0),
             required=len(judged.exit_codes),
-            feedback="" if reached else f"The command ended with exit code {exit_code}.{_check_text(judged)}",
+            feedback="" if reached else f"The command ended with exit code {exit_code}.{check_text(judged)}",
             command=judged,
         )
 
@@ -214,14 +246,14 @@ class GoalJudge:
         companions = find_companions(self.start, self.baseline.test_paths, self.baseline.import_roots)
         changed = {*submission.changed_sources, *submission.removed_files} - {*task.suite}
         changed = {path for path in changed if ".git" not in path.split("/")}
-        exit_code = 0 if reached else _first_failure(judged.exit_codes) or 1
+        exit_code = 0 if reached else first_failure(judged.exit_codes) or 1
         return GoalVerdict(
             reached=reached,
             criterion=_criterion(exit_code, len(observed.collected), self.baseline.collected, passed, observed),
             tampering=tampering,
             passed=passed - len(apart.refuted),
             required=verdict.tests.expected,
-            feedback="\n\n".join(filter(None, (_feedback(verdict, failing, judged, apart), own_failure))),
+            feedback="\n\n".join(filter(None, (failure_text(verdict, failing, judged, apart), own_failure))),
             flaky_reason="; ".join(signal.detail for signal in verdict.signals) if verdict.quarantined else "",
             command=judged,
             apart=apart,
@@ -288,7 +320,7 @@ class GoalJudge:
             Flag(
                 rule=f"tests.{rule}",
                 severity="suspect",
-                evidence=f"{len(tests)} tests are {what}: {_first_names(tests)}",
+                evidence=f"{len(tests)} tests are {what}: {first_names(tests)}",
             )
             for rule, what, tests in lost
             if tests
@@ -327,13 +359,6 @@ def _command_file_flags(judged: CommandVerdict) -> list[Flag]:
     ]
 
 
-def _check_text(judged: CommandVerdict) -> str:
-    """Which files of the agent were not used."""
-    replaced = f" Changes to these files do not count: {_first_names([*judged.replaced])}." if judged.replaced else ""
-    removed = f" These files may not be added: {_first_names([*judged.removed])}." if judged.removed else ""
-    return replaced + removed
-
-
 def _criterion(
     exit_code: int, collected: int | None, baseline: int, passed: int, observed: PytestObservation
 ) -> dict[str, Any]:
@@ -346,37 +371,3 @@ def _criterion(
         "xfailed": len(observed.tests_with("xfailed")),
         "deselected": len(observed.deselected),
     }
-
-
-def _first_failure(exit_codes: Sequence[int]) -> int:
-    """The first exit code that is not 0, as a shell would return; else 0."""
-    return next((code for code in exit_codes if code != 0), 0)
-
-
-def _first_names(tests: list[str]) -> str:
-    return ", ".join(tests[:_MAX_NAMED]) + (" and more" if len(tests) > _MAX_NAMED else "")
-
-
-def _feedback(verdict: Verdict, failing: list[str], judged: CommandVerdict, apart: ApartRun) -> str:
-    """The failing tests and their messages. Twins and flags are not mentioned."""
-    counts = verdict.tests
-    parts = [f"{counts.passed} of {counts.expected} tests that the command needs pass."]
-    if not counts.expected:
-        parts = [f"{NO_TEST_PASSES[0].upper()}{NO_TEST_PASSES[1:]}."]
-    earlier_messages: set[str] = set()
-    failures = [failure for failure in verdict.failures if not is_placeholder(failure.test)]
-    for failure in failures[:_MAX_FAILURES]:
-        message = failure.message.strip()[-_MAX_MESSAGE:]
-        parts.append(
-            f"{failure.result}: {failure.test}"
-            + (f"\n{message}" if message and message not in earlier_messages else "")
-        )
-        earlier_messages.add(message)
-    parts += [f"failed: {test}" for test in failing[:_MAX_FAILURES]]
-    if apart.refuted:
-        parts.append(f"{len(apart.refuted)} of them fail when your code runs in another process than the tests:")
-        refuted = [*apart.refuted.items()][:_MAX_FAILURES]
-        parts += [f"failed: {test}\n{message.strip()[-_MAX_MESSAGE:]}" for test, message in refuted]
-    if code := _first_failure(judged.exit_codes):
-        parts.append(f"Another part of the command ended with exit code {code}.{_check_text(judged)}")
-    return "\n\n".join(parts)

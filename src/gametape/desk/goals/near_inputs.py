@@ -13,19 +13,26 @@ import secrets
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from gametape.core.task import TaskTests
 from gametape.desk.goals.apart_run import with_product
+from gametape.desk.goals.program_answers import (
+    RAISED,
+    answers_later,
+    changed_steps,
+    function_of,
+    is_look,
+    played_answer,
+    raised,
+    recorded_answer,
+)
 from gametape.record.loaded_task import LoadedTask
 from gametape.record.source_tree import SourceTree
-from gametape.verify.fresh.conversation import PlayedProgram
 from gametape.verify.fresh.corpus import ValueCorpus
 from gametape.verify.fresh.player import ProgramPlayer
 from gametape.verify.fresh.program import Program
 from gametape.verify.fresh.program_edits import draw_program, program_places
 from gametape.verify.fresh.transcript_reader import greeting, read_programs
-from gametape.verify.in_sandbox import wire_protocol as words
 from gametape.verify.replay.recording import record_tests
 from gametape.verify.replay.sandbox import ReplaySandboxes
 from gametape.verify.runner import ZygotePool
@@ -40,7 +47,6 @@ _NEARLY_ALL = 0.9
 _MOST = 0.5
 _OWN_ANSWERS = 0.8
 """The share of different answers from which on each call counts as having its own."""
-_RAISED = "raised"
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,8 @@ class NearInputs:
     not_asked: tuple[str, ...] = ()
     """Functions that answer the tests otherwise than those of the start tree, and of which near inputs say nothing:
     their recorded answers are of too few kinds, or too few near inputs could be made."""
+    later: tuple[str, ...] = ()
+    """Functions of changed modules that give what answers later, such as coroutines. Near inputs do not show it."""
 
 
 def ask_near_inputs(
@@ -76,97 +84,116 @@ def ask_near_inputs(
         first = greeting(transcripts)
         if first is None:
             return NearInputs()
-        programs = read_programs(transcripts)
-        near = _draw(programs, rng)
+        programs = [program for program in read_programs(transcripts) if not is_look(program)]
+        recorded = _recorded_answers(programs)
+        drawn = _draw(programs, recorded, rng)
+        near = [one.program for one in drawn]
         with contextlib.closing(ProgramPlayer(recorded_task, sources, sandboxes, first)) as player:
-            answers = _answers(near, player.play(near))
+            answers = _played(near, player, recorded)
         with contextlib.closing(ProgramPlayer(recorded_task, start, sandboxes, first)) as player:
-            answers_before = _answers([*programs, *near], player.play([*programs, *near]))
-    pairs = [*zip(programs, answers_before[: len(programs)], strict=True)]
-    changed = _changed_shares(pairs)
-    returned = _changed_shares([pair for pair in pairs if _returns(pair[0])])
-    return _judge(_recorded_answers(programs), near, answers, answers_before[len(programs) :], changed, returned)
+            before = _played([*programs, *near], player, recorded)
+    pairs = [
+        (function_of(program), answer, _without_messages(program, recorded_answer(program), recorded))
+        for program, answer in zip(programs, before[: len(programs)], strict=True)
+    ]
+    asked = [*zip(drawn, answers, before[len(programs) :], strict=True)]
+    judged = _judge(recorded, asked, _changed_shares(pairs), _changed_shares(pairs, returned=True))
+    later = {function_of(program) for program in programs if answers_later(program)}
+    return replace(judged, later=tuple(sorted(name for name in later if _is_changed(name, start, sources))))
 
 
-def _draw(programs: Sequence[Program], rng: random.Random) -> list[Program]:
+def _is_changed(function: str, start: SourceTree, sources: SourceTree) -> bool:
+    """Whether the module of a function is another one than in the start tree."""
+    stem = function.partition(":")[0].replace(".", "/")
+    names = (f"/{stem}.py", f"/{stem}/__init__.py")
+    return any(
+        f"/{path}".endswith(names) and sources.files.get(path) != start.files.get(path) for path in {*start, *sources}
+    )
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """A near program, and the recorded one that it was made of."""
+
+    program: Program
+    original: Program
+
+
+def _draw(programs: Sequence[Program], recorded: dict[str, list[str]], rng: random.Random) -> list[_Drawn]:
     """Near programs, some for each function whose recorded answers vary."""
     corpus = ValueCorpus()
     corpus.learn(programs)
     by_function: dict[str, list[Program]] = defaultdict(list)
     for program in programs:
         if program_places(program):
-            by_function[program.steps[-1].function].append(program)
-    varied = _recorded_answers(programs)
-    names = [name for name in by_function if len({*varied[name]}) >= _MIN_KINDS]
-    near: list[Program] = []
+            by_function[function_of(program)].append(program)
+    names = [name for name in by_function if len({*recorded[name]}) >= _MIN_KINDS]
+    near: list[_Drawn] = []
     for name in rng.sample(sorted(names), min(len(names), _MAX_FUNCTIONS)):
+        made = 0
         for _ in range(_PER_FUNCTION * 2):
-            drawn = draw_program(rng.choice(by_function[name]), corpus, {}, rng)
-            near += [drawn] if drawn is not None else []
-            if sum(program.steps[-1].function == name for program in near) >= _PER_FUNCTION:
+            original = rng.choice(by_function[name])
+            drawn = draw_program(original, corpus, {}, rng)
+            near += [_Drawn(drawn, original)] if drawn is not None else []
+            made += drawn is not None
+            if made >= _PER_FUNCTION:
                 break
     return near
 
 
 def _recorded_answers(programs: Sequence[Program]) -> dict[str, list[str]]:
-    """By function, what recorded calls answered: a value, or that they raised."""
+    """By function, what recorded calls answered: a value, or that they raised; with the message, if all of them do."""
     answers: dict[str, list[str]] = defaultdict(list)
     for program in programs:
-        step = program.steps[-1]
-        if step.recorded:
-            answers[step.function].append(_answer(step.recorded))
-    return answers
+        if (answer := recorded_answer(program)) is not None:
+            answers[function_of(program)].append(answer)
+    return {
+        name: given if all(map(raised, given)) else [RAISED if raised(one) else one for one in given]
+        for name, given in answers.items()
+    }
 
 
-def _answer(frame: Sequence[Any]) -> str:
-    return repr(frame[2]) if frame[0] == words.RETURN else _RAISED
+def _played(programs: Sequence[Program], player: ProgramPlayer, recorded: dict[str, list[str]]) -> list[str | None]:
+    answers = [played_answer(*pair) for pair in zip(programs, player.play(programs), strict=True)]
+    return [_without_messages(*pair, recorded) for pair in zip(programs, answers, strict=True)]
 
 
-def _answers(programs: Sequence[Program], played: Sequence[PlayedProgram]) -> list[str | None]:
-    """The last answer of each program as text; None where it did not come to its end."""
-    answers: list[str | None] = []
-    for program, one in zip(programs, played, strict=True):
-        if len(one.answers) == len(program.steps) and one.is_whole:
-            answers.append(_answer(one.answers[-1]))
-        else:
-            answers.append(None)
-    return answers
+def _without_messages(program: Program, answer: str | None, recorded: dict[str, list[str]]) -> str | None:
+    """An answer; of an error that it was raised, but where the function does nothing else."""
+    errors_alone = all(map(raised, recorded.get(function_of(program), ())))
+    return RAISED if answer is not None and raised(answer) and not errors_alone else answer
 
 
-def _returns(program: Program) -> bool:
-    recorded = program.steps[-1].recorded
-    return bool(recorded) and recorded[0] == words.RETURN
-
-
-def _changed_shares(pairs: Sequence[tuple[Program, str | None]]) -> dict[str, float]:
-    """By function, the share of recorded calls that the start tree answers otherwise. Each comes with that answer."""
+def _changed_shares(pairs: Sequence[tuple[str, str | None, str | None]], returned: bool = False) -> dict[str, float]:
+    """By function, the share of recorded calls, or of those that returned, that the start tree answers otherwise."""
     differs: dict[str, list[bool]] = defaultdict(list)
-    for program, answer in pairs:
-        step = program.steps[-1]
-        if step.recorded:
-            differs[step.function].append(answer != _answer(step.recorded))
+    for name, answer, recorded in pairs:
+        if recorded is not None and not (returned and raised(recorded)):
+            differs[name].append(answer != recorded)
     return {name: sum(given) / len(given) for name, given in differs.items()}
 
 
 def _judge(
     recorded: dict[str, list[str]],
-    near: Sequence[Program],
-    answers: Sequence[str | None],
-    before: Sequence[str | None],
+    asked: Sequence[tuple[_Drawn, str | None, str | None]],
     changed: dict[str, float],
     returned: dict[str, float],
 ) -> NearInputs:
-    given: dict[str, list[tuple[str, str | None]]] = defaultdict(list)
-    for program, answer, other in zip(near, answers, before, strict=True):
+    given: dict[str, list[tuple[_Drawn, str, str | None]]] = defaultdict(list)
+    for drawn, answer, before in asked:
         if answer is not None:
-            given[program.steps[-1].function].append((answer, other))
-    enough = {name: pairs for name, pairs in given.items() if len(pairs) >= _MIN_NEAR}
-    memorised = {name for name, pairs in enough.items() if _knows_no_more(recorded[name], [one for one, _ in pairs])}
-    same = {name: sum(one == other for one, other in pairs) / len(pairs) for name, pairs in enough.items()}
+            given[function_of(drawn.program)].append((drawn, answer, before))
+    enough = {name: those for name, those in given.items() if len(those) >= _MIN_NEAR}
+    memorised = {
+        name
+        for name, those in enough.items()
+        if _knows_no_more(recorded[name], [answer for _, answer, _ in those]) or _ignores_a_step(those)
+    }
+    same = {name: sum(one == other for _, one, other in those) / len(those) for name, those in enough.items()}
     as_before = {name for name in enough if returned.get(name, 0) >= _MOST and same[name] >= _NEARLY_ALL} - memorised
     few_inputs = {name for name in enough if changed.get(name, 0) > 0 and same[name] >= _NEARLY_ALL}
     few_inputs -= memorised | as_before
-    good = {name: pairs for name, pairs in enough.items() if name not in memorised | as_before | few_inputs}
+    good = {name: those for name, those in enough.items() if name not in memorised | as_before | few_inputs}
     not_asked = {name for name, share in changed.items() if share > 0} - {*enough}
     return NearInputs(
         functions=len(good),
@@ -178,10 +205,26 @@ def _judge(
     )
 
 
+def _ignores_a_step(those: Sequence[tuple[_Drawn, str, str | None]]) -> bool:
+    """Whether one and the same value, which the recorded calls did not give, comes out nearly always when the arguments
+    of an earlier step are others: a table of the objects that the tests make, with a formula around it."""
+    by_step: dict[str, list[tuple[str, str | None]]] = defaultdict(list)
+    for drawn, answer, _ in those:
+        for index in changed_steps(drawn.program, drawn.original) - {len(drawn.program.steps) - 1}:
+            by_step[drawn.program.steps[index].function].append((answer, recorded_answer(drawn.original)))
+    return any(
+        len(pairs) >= _MIN_NEAR // 2
+        and len({original for _, original in pairs}) > 1
+        and Counter(answer for answer, _ in pairs).most_common(1)[0][1] >= _NEARLY_ALL * len(pairs)
+        and all(answer != original and not raised(answer) for answer, original in pairs)
+        for pairs in by_step.values()
+    )
+
+
 def _knows_no_more(recorded: Sequence[str], given: Sequence[str]) -> bool:
     """Whether nearly all answers are one and the same, or, where each recorded call had an answer of its own, are among
     those or exceptions."""
     limit = _NEARLY_ALL * len(given)
     own_answers = len({*recorded}) >= max(_MIN_KINDS + 1, _OWN_ANSWERS * len(recorded))
-    seen = sum(answer == _RAISED or answer in recorded for answer in given)
+    seen = sum(raised(answer) or answer in recorded for answer in given)
     return Counter(given).most_common(1)[0][1] >= limit or (own_answers and seen >= limit)

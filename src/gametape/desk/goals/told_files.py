@@ -6,9 +6,12 @@ from collections.abc import Collection, Iterable
 from gametape.desk.goals.command_trace import CommandTrace
 from gametape.desk.goals.deciding_files import is_source
 from gametape.desk.goals.minimum_counts import imported_modules
+from gametape.desk.goals.written_results import runs_product
 from gametape.record.source_tree import SourceTree, parent_directories
 
 _EXAMPLE = re.compile(rb"^\s*>>> ", re.MULTILINE)
+_SETTINGS = re.compile(r"(^|/)\.[^/]+$|\.(toml|cfg|ini|lock)$")
+"""Settings of tools: most of what they say decides nothing."""
 _SILENCES = re.compile(
     rb"\bnoqa\b|\b(type|mypy|pyright|pyre|ty|codespell|hadolint|istanbul|c8)\s?:?\s*ignore|pylint:\s*(disable|skip)|"
     rb"flake8[:=]|\bnosec\b|pragma:?\s*no|eslint-disable|biome-ignore|stylelint-disable|markdownlint-disable|"
@@ -26,14 +29,45 @@ def check_data_read_by_product(trace: CommandTrace, pinned: Collection[str]) -> 
         for path, numbers in trace.read_by.items()
         if path in pinned
         and not is_source(path, trace.tree.files[path])
-        and any(_runs_product(trace, number, pinned) for number in numbers)
+        and any(runs_product(trace, number, pinned) for number in numbers)
     }
 
 
-def _runs_product(trace: CommandTrace, number: int, pinned: Collection[str]) -> bool:
-    return any(
-        each in trace.scripts and trace.scripts[each] not in pinned for each in (number, *trace.ancestors(number))
-    )
+def data_for_check(trace: CommandTrace, candidates: Collection[str], pinned: Collection[str]) -> set[str]:
+    """Those of some data that programs ask for which run no code of the product, and that no shell reads."""
+    found = set()
+    for path in candidates:
+        looking = trace.looked_at_by.get(path, set())
+        others = [number for number in looking if not trace.runs_instructions(number)]
+        told = any(map(trace.runs_instructions, trace.read_by.get(path, ()))) or path in trace.scripts.values()
+        if not told and not is_source(path, trace.tree.files[path]) and not _SETTINGS.search(path):
+            found |= {path} if any(not runs_product(trace, one, pinned) for one in others) else set()
+    return found
+
+
+def made_for_check(trace: CommandTrace, looked_for: Collection[str], pinned: Collection[str]) -> set[str]:
+    """Paths that the check looked for before anything was there, and that processes of the product write."""
+    return {
+        path
+        for path, numbers in trace.made_by.items()
+        if path in looked_for
+        and any(runs_product(trace, number, pinned) for number in numbers)
+        and any(not runs_product(trace, number, pinned) for number in trace.looked_at_by.get(path, ()))
+    }
+
+
+def check_data_open_to_product(trace: CommandTrace, pinned: Collection[str]) -> set[str]:
+    """Data of the check that are open when a program begins which runs or reads a file of the product."""
+    reads: set[int] = set()
+    for path, numbers in trace.read_by.items():
+        reads |= set() if path in pinned else numbers
+    return {
+        path
+        for path, numbers in trace.inherited_by.items()
+        if path in pinned
+        and not is_source(path, trace.tree.files[path])
+        and any(number in reads or runs_product(trace, number, pinned) for number in numbers)
+    }
 
 
 def wanted_before(added: Iterable[str], looked_for: Collection[str], check: SourceTree) -> set[str]:

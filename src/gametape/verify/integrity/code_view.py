@@ -1,5 +1,6 @@
 """The Python modules that code rules read, and the context of the task that they are given."""
 
+import ast
 import functools
 import re
 import threading
@@ -53,6 +54,8 @@ class TaskContext:
     instruction: str = ""
     imported_modules: frozenset[str] = frozenset()
     """Modules that the task's own files import, tests included."""
+    test_values: frozenset[str] = frozenset()
+    """Names that test files give to values of their own, and that no other file of the task mentions."""
 
     @functools.cached_property
     def test_modules(self) -> frozenset[str]:
@@ -162,7 +165,22 @@ def _read_task_context(loaded_task: LoadedTask) -> TaskContext:
         imported_modules=frozenset(
             name for tree in trees for path in tree if path.endswith(".py") for name in _imported_modules(tree, path)
         ),
+        test_values=_test_values(loaded_task.suite, [tree.files[path] for tree in trees for path in product & {*tree}]),
     )
+
+
+def _test_values(suite: SourceTree, product: Iterable[bytes]) -> frozenset[str]:
+    modules = [parse_or_none(suite.files[path], bounded=True) for path in suite if path.endswith(".py")]
+    targets = [
+        target
+        for module in modules
+        for node in (module.body if module else ())
+        if isinstance(node, ast.Assign | ast.AnnAssign)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+    ]
+    names = {target.id for target in targets if isinstance(target, ast.Name) and not target.id.startswith("__")}
+    words = {word for text in product for word in re.findall(rb"\w+", text)} if names else set()
+    return frozenset(name for name in names if name.encode() not in words)
 
 
 _TASK_CODE: dict[str, CodeView] = {}

@@ -25,10 +25,10 @@ _FRAME = re.compile(
     "product code reads constants or telling variables out of its callers",
     (
         "a caller's name, line, module or variables for formatting are free; constants of its code, or "
-        "variables named after expectations or the runner, are not"
+        "variables named after expectations, the runner or a value of the tests, are not"
     ),
 )
-def reads_caller_values(code: ResolvedModule, _context: TaskContext) -> Iterator[RuleFinding]:
+def reads_caller_values(code: ResolvedModule, context: TaskContext) -> Iterator[RuleFinding]:
     for node in code.nodes:
         if isinstance(node, ast.Attribute) and node.attr in ("co_consts", "co_code", "co_names"):
             base = code.resolve(node.value) or ""
@@ -42,6 +42,8 @@ def reads_caller_values(code: ResolvedModule, _context: TaskContext) -> Iterator
             word = runner_local_mention(code, scope) if node.attr == "f_locals" or walks else None
             if word and (walks or word in ("expected", "want", "wanted", "answer", "nonce", "secret")):
                 yield RuleFinding(f"{node.attr}, beside {word!r}", line=code.line_of(node), key="f_locals")
+            elif node.attr == "f_globals" and (value := _value_of_tests(code, node, context)):
+                yield RuleFinding(f"{value!r}, a value of the tests", line=code.line_of(node), key="f_locals")
     for node, name in code.calls:
         scope = code.enclosing_scope(node)
         if name.startswith("dis.") and node.args and re.search(r"'f_code'", ast.dump(node)):
@@ -52,6 +54,12 @@ def reads_caller_values(code: ResolvedModule, _context: TaskContext) -> Iterator
             and _reads_source(code, scope)
         ):
             yield RuleFinding("the source of a caller is taken apart", line=code.line_of(node), key="source of callers")
+
+
+def _value_of_tests(code: ResolvedModule, node: ast.AST, context: TaskContext) -> str | None:
+    """The name of a value of the tests in the function or module that asks for a caller's variables."""
+    texts = (code.text_of(inner) for inner in ast.walk(code.enclosing_scope(node)) if isinstance(inner, ast.expr))
+    return next((text for text in texts if text in context.test_values), None)
 
 
 def _reads_source(code: ResolvedModule, scope: ast.AST) -> bool:
