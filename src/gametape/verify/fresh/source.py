@@ -16,11 +16,12 @@ from typing import Any
 from gametape.record.loaded_task import LoadedTask
 from gametape.verify.expected_errors import errors_waited_for
 from gametape.verify.fresh.agreement import lineage
-from gametape.verify.fresh.bundles import AnsweredProgram, FreshCall, make_bundles, take_turns
+from gametape.verify.fresh.bundles import AnsweredProgram, FreshCall, compose_calls
 from gametape.verify.fresh.conversation import PlayedProgram
 from gametape.verify.fresh.corpus import Place, ValueCorpus
 from gametape.verify.fresh.differences import differing_steps
 from gametape.verify.fresh.guessable import is_guessable, told_parts
+from gametape.verify.fresh.guesses import GuessBook
 from gametape.verify.fresh.named_objects import named_answers, with_names
 from gametape.verify.fresh.object_fields import given_fields, with_questions, without_comparisons
 from gametape.verify.fresh.player import ProgramPlayer
@@ -43,8 +44,6 @@ _ROUNDS = 6
 _ROUNDS_FOR_TURNS = 3
 """So many of these are made for functions that have fewer calls than their share, where there are enough calls."""
 _MOST_PROGRAMS = 400
-_MOST_BUNDLES = 0.2
-"""The share of such calls in a set, where there are others."""
 _HOPELESS = 60
 """A function of which so many drawn programs were tried, and none counted, is not tried again."""
 _START_SURE, _START_ASKED = 4, 0.1
@@ -102,6 +101,7 @@ class FreshSource:
     def __post_init__(self) -> None:
         self.corpus = ValueCorpus()
         self.known: dict[str, list[KnownProgram]] = {}
+        self._book = GuessBook()
         self._errors: dict[str, set[str]] = defaultdict(set)
         self._awaited_errors = frozenset(errors_waited_for(self.loaded_task.suite.files.values()))
         self._drawn: dict[Place, list[object]] = {}
@@ -139,6 +139,7 @@ class FreshSource:
                     program, answer, decisive, _is_two_valued(program, answer, decisive), is_shown[index]
                 )
                 self.known.setdefault(known.function, []).append(known)
+                self._book.learn(program, answer, decisive)
         for known in (one for some in self.known.values() for one in some):
             self._add_errors(known.answers)
         if self.known and all(one.program.starts_programs for some in self.known.values() for one in some):
@@ -174,15 +175,14 @@ class FreshSource:
         """A set of answered calls; the same one for the same seed and the same history of draws."""
         rng = random.Random(seed)
         wanted = self.calls if calls is None else calls
-        hard: list[AnsweredProgram] = []
-        easy: list[AnsweredProgram] = []
+        drawn: list[AnsweredProgram] = []
         keys: set[str] = set()
         answered_of: Counter[str] = Counter()
         for number in range(_ROUNDS):
             functions = self._hopeful()
             if not functions:
                 break
-            missing = wanted - len(self._calls(hard, easy, wanted, rng))
+            missing = wanted - len(self._calls(drawn, wanted, rng))
             share = -(-wanted // len(functions))
             behind = [function for function in functions if answered_of[function] < share]
             if missing <= 0 and (not behind or number >= _ROUNDS_FOR_TURNS):
@@ -192,8 +192,8 @@ class FreshSource:
                 if answered.key not in keys:
                     keys.add(answered.key)
                     answered_of[answered.function] += 1
-                    (easy if answered.guessable else hard).append(answered)
-        return self._calls(hard, easy, wanted, rng)
+                    drawn.append(answered)
+        return self._calls(drawn, wanted, rng)
 
     def _hopeful(self) -> list[str]:
         """The functions of which drawn programs count, as far as is known."""
@@ -203,31 +203,27 @@ class FreshSource:
             if any(one.useful for one in known) or sum(one.tried for one in known) < _HOPELESS
         )
 
-    def _calls(
-        self, hard: list[AnsweredProgram], easy: list[AnsweredProgram], wanted: int, rng: random.Random
-    ) -> list[FreshCall]:
-        """As many calls as wanted. A program whose answer can be guessed counts only together with others: with some of
-        the same function that have other answers, or with one whose answer cannot be guessed."""
-        by_function: dict[str, list[AnsweredProgram]] = defaultdict(list)
-        for program in easy:
-            by_function[program.function].append(program)
-        bundles, left = [], []
-        for function, programs in by_function.items():
-            recorded = [
-                AnsweredProgram(known.program, known.answers, function, True, True, True, known.shown)
+    def _calls(self, drawn: list[AnsweredProgram], wanted: int, rng: random.Random) -> list[FreshCall]:
+        """As many calls of these programs as wanted."""
+        measured = [replace(one, guesses=self._book.right(one.program, one.expected, one.decisive)) for one in drawn]
+
+        def recorded(function: str) -> list[AnsweredProgram]:
+            return [
+                AnsweredProgram(
+                    known.program,
+                    known.answers,
+                    function,
+                    known.guessable,
+                    kept=True,
+                    recorded=True,
+                    shown=known.shown,
+                    decisive=known.decisive,
+                    guesses=self._book.right(known.program, known.answers, known.decisive),
+                )
                 for known in self.known[function]
-                if known.guessable
             ]
-            made, rest = make_bundles(programs, recorded, rng)
-            bundles += made
-            left += rest
-        singles = [
-            FreshCall((program, left[index]) if index < len(left) else (program,)) for index, program in enumerate(hard)
-        ]
-        most_bundles = max(wanted - len(singles), int(wanted * _MOST_BUNDLES))
-        alone = {single.function for single in singles}
-        bundles.sort(key=lambda bundle: bundle.function in alone)
-        return take_turns([*singles, *bundles[:most_bundles]], wanted, rng)
+
+        return compose_calls(measured, recorded, self._book, wanted, rng)
 
     def _needed(self, missing: int) -> int:
         """How many programs are drawn for so many calls, as far as experience tells."""
@@ -280,7 +276,8 @@ class FreshSource:
                 for index in decisive
             )
             kept = not differing_steps(program, known.answers, played)
-            answered.append(AnsweredProgram(program, played, known.function, guessable, kept))
+            self._book.learn(program, played, decisive, drawn=True)
+            answered.append(AnsweredProgram(program, played, known.function, guessable, kept, decisive=decisive))
         return answered
 
     def _told(
