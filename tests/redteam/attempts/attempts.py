@@ -6,6 +6,7 @@ from tests.redteam.attempts.gated_reading import GATED
 from tests.redteam.attempts.guessed_twins import GUESSING
 from tests.redteam.attempts.hidden_payloads import HIDING
 from tests.redteam.attempts.read_values import READING
+from tests.redteam.attempts.replayed_expressions import EXPRESSIONS
 from tests.redteam.attempts.replayed_guesses import GUESSES
 from tests.redteam.attempts.replayed_names import NAMES
 from tests.redteam.attempts.replayed_objects import OBJECTS
@@ -19,7 +20,7 @@ from tests.redteam.attempts.traceless_forging import TRACELESS
 from tests.redteam.attempts.traceless_hooks import TRACELESS_HOOKS
 from tests.redteam.attempts.words import WORDS
 
-REPLAYED = [*TABLES, *WORKER, *FORGED, *OBJECTS, *GUESSES, *TESTS_AS_WRITTEN, *VALUES, *NAMES]
+REPLAYED = [*TABLES, *WORKER, *FORGED, *OBJECTS, *GUESSES, *TESTS_AS_WRITTEN, *VALUES, *NAMES, *EXPRESSIONS]
 ATTEMPTS = [
     *FORGING,
     *WORDS,
@@ -65,6 +66,8 @@ _WRONG = (
         "started-prints-all",
         "base-error",
     ),
+    *("jobs-first", "span-pair", "phone-echo", "unique-tuple", "leading-ends", "largest-ends", "last-set"),
+    "middle-place",
 )
 
 UNSEEN = {

@@ -4,7 +4,7 @@ import itertools
 import random
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from gametape.verify.fresh.conversation import PlayedProgram
 from gametape.verify.fresh.differences import differing_steps
@@ -37,8 +37,8 @@ class AnsweredProgram:
     """Whether a visible test makes the same calls, so that its answer is known."""
     decisive: tuple[int, ...] = ()
     """The steps that the starting tree answers otherwise."""
-    guesses: Guesses = field(default_factory=dict)
-    """The expressions in place of its functions that are right, see `GuessBook`."""
+    guesses: Guesses | None = None
+    """The expressions in place of its functions that are right, see `GuessBook`; None where there are none."""
 
     @property
     def key(self) -> str:
@@ -107,8 +107,10 @@ def _singles(
 ) -> tuple[list[FreshCall], list[AnsweredProgram]]:
     """Calls of one program each whose answer no expression gives, calls of two that no expression answers both, and the
     programs that are left: an expression answers them all."""
-    beyond = [program for program in programs if not program.guesses]
-    within = rng.sample(others := [program for program in programs if program.guesses], len(others))
+    beyond: list[AnsweredProgram] = []
+    within: list[AnsweredProgram] = []
+    for program in rng.sample(programs, len(programs)):
+        (within if _is_guessed([program], book) else beyond).append(program)
     calls: list[FreshCall] = []
     alone: list[AnsweredProgram] = []
     while within:

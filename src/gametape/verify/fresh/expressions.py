@@ -45,10 +45,9 @@ _OF_RESULTS = (
 )
 """Operations on what another operation made and a value."""
 _MEAN_OF_TWO = "({0} + {1}) / 2"
-_OF_NUMBERS = ("{0} + {1}", "{0} - {1}", "{0} * {1}", "{0} / {1}")
 _MOST_VALUES, _MOST_OF_TWO, _MOST_SECOND, _MOST_BESIDE = 14, 5, 60, 3
-"""Values of a call, those of them that stand beside each other, the results to which a second operation applies, and the
-values that stand beside those."""
+"""Values of a call, those of them that stand beside each other, the results to which a second operation applies, and
+the values that stand beside those."""
 _LARGEST, _LONGEST = 10**12, 2000
 _MOST_PARTS = 4
 _MOST_SAME = {2: 16, 3: 6, 4: 4}
@@ -85,7 +84,9 @@ def gives(expression: Operand, values: Values, answer: Any) -> bool:
 
 def right_expressions(values: Values, answer: Any) -> set[Operand]:
     """The expressions that give this answer."""
-    known = {name: value for name, value in itertools.islice(values.items(), _MOST_VALUES) if _is_small(value)}
+    known: dict[Operand, Any] = {
+        name: value for name, value in itertools.islice(values.items(), _MOST_VALUES) if _is_small(value)
+    }
     if not _is_small(answer):
         return set()
     first: dict[Operand, Any] = dict(known)

@@ -41,17 +41,34 @@ class _FunctionGuesses:
     measured: tuple[tuple[Operand, ...], frozenset[Operand]] | None = None
 
     def measure(self) -> tuple[tuple[Operand, ...], frozenset[Operand]]:
-        """The guesses, best first, each with answers of its own, and the expressions that are right on all."""
+        """The guesses, best first, without those that another one is right wherever they are, and the expressions that
+        are right on all answers."""
         if self.measured is None:
             ranked = sorted(self.found, key=lambda one: (-self.found[one], len(repr(one)), repr(one)))
-            hits: dict[tuple[bool, ...], Operand] = {}
+            hits: dict[int, Operand] = {}
             for expression in ranked[:_MOST_MEASURED]:
-                hits.setdefault(tuple(gives(expression, *answer) for answer in self.answers), expression)
+                bits = sum(gives(expression, *answer) << at for at, answer in enumerate(self.answers))
+                hits.setdefault(bits, expression)
+            every = (1 << len(self.answers)) - 1
             least = max(_LEAST, _NOTABLE * len(self.answers))
-            notable = sorted((bits for bits in hits if sum(bits) >= least and not all(bits)), key=sum, reverse=True)
-            work = frozenset(expression for bits, expression in hits.items() if all(bits))
-            self.measured = tuple(hits[bits] for bits in notable[:_MOST_GUESSES]), work
+            best: list[int] = []
+            for bits in sorted(hits, key=int.bit_count, reverse=True):
+                if bits != every and bits.bit_count() >= least and not any(bits & ~other == 0 for other in best):
+                    best.append(bits)
+            self.measured = (
+                tuple(hits[bits] for bits in best[:_MOST_GUESSES]),
+                frozenset(expression for bits, expression in hits.items() if bits == every),
+            )
         return self.measured
+
+
+def likeliest_expressions(answers: Sequence[tuple[Values, Any]]) -> list[Operand]:
+    """The expressions that give the most of some answers, best first."""
+    known = _FunctionGuesses([*answers])
+    for values, answer in answers[:_RECORDED]:
+        known.found.update(right_expressions(values, answer))
+    guesses, work = known.measure()
+    return [*sorted(work, key=repr), *guesses]
 
 
 class GuessBook:
@@ -83,33 +100,32 @@ class GuessBook:
         """An expression that was right on every answer."""
         return self._functions[function].measure()[1]
 
-    def right(self, program: Program, played: PlayedProgram, decisive: Iterable[int]) -> Guesses:
-        """The expressions with which a program is answered as by the reference; empty where one step is beyond all of
-        them, or where only the work is right."""
+    def right(self, program: Program, played: PlayedProgram, decisive: Iterable[int]) -> Guesses | None:
+        """The expressions with which a program is answered as by the reference; None where a step is beyond them."""
         found: dict[str, frozenset[Operand]] = {}
         for index in decisive:
             step, answer = program.steps[index], played.answers[index]
-            right = {told} if (told := _without_work(step, answer)) else set()
+            right: set[Operand] = {told} if (told := _without_work(step, answer)) else set()
             if target := _target(step, answer):
                 values = values_at(program, index, played)
                 asked = (*self.best(step.function), *self.work(step.function))
                 right |= {one for one in asked if gives(one, values, target[0])}
             found[step.function] = found.get(step.function, frozenset(right)) & right
             if not found[step.function]:
-                return {}
-        return found if self._has_guess(found) else {}
+                return None
+        return found
 
     def _has_guess(self, guesses: Guesses) -> bool:
         """Whether one of these functions has an expression that is not its work."""
         return any(right - self.work(function) - {_NOTHING} for function, right in guesses.items())
 
-    def share(self, guesses: Sequence[Guesses]) -> bool:
+    def share(self, guesses: Sequence[Guesses | None]) -> bool:
         """Whether one choice of expressions, one for each function, is right for all of these programs, and is not the
         work."""
-        if not all(guesses):
-            return False
         common: dict[str, frozenset[Operand]] = {}
         for one in guesses:
+            if one is None:
+                return False
             for function, right in one.items():
                 common[function] = common.get(function, right) & right
         return all(common.values()) and self._has_guess(common)
