@@ -37,6 +37,8 @@ class AnsweredProgram:
     """Whether a visible test makes the same calls, so that its answer is known."""
     decisive: tuple[int, ...] = ()
     """The steps that the starting tree answers otherwise."""
+    behind: bool = False
+    """Whether what is missing is none of the functions that it asks."""
     guesses: Guesses | None = None
     """The expressions in place of its functions that are right, see `GuessBook`; None where there are none."""
 

@@ -27,10 +27,12 @@ from gametape.verify.fresh.object_fields import given_fields, with_questions, wi
 from gametape.verify.fresh.player import ProgramPlayer
 from gametape.verify.fresh.program import Program, ProgramStep
 from gametape.verify.fresh.program_edits import draw_program, program_places, with_other_orders
+from gametape.verify.fresh.renewal import renew_program
 from gametape.verify.fresh.strategies import reservoir
 from gametape.verify.fresh.transcript_reader import greeting, read_programs
 from gametape.verify.in_sandbox import wire_protocol as words
 from gametape.verify.machine_load import slowdown
+from gametape.verify.missing_functions import find_missing_functions
 from gametape.verify.replay.recording import reference_sources
 from gametape.verify.replay.sandbox import ReplaySandboxes
 from gametape.verify.replay.transcript import StandIn, Transcript
@@ -50,6 +52,10 @@ _START_SURE, _START_ASKED = 4, 0.1
 """After so many draws of a program that the starting tree answered otherwise it is asked only this often."""
 _CALLS_OF_PROGRAMS = 8
 """Calls of a verdict where each starts a program, which takes a hundred times longer than a call."""
+_RENEWED, _RENEWED_BEHIND = 0.25, 0.85
+"""How often all data of a program is new, and where what is missing is reached through other code."""
+_ENOUGH_RENEWED = 12
+"""Where there are so many, the others are not asked."""
 _MOST_PLACES = 40
 _DRAWN_VALUES = 24
 
@@ -67,6 +73,8 @@ class KnownProgram:
     to each would be known to be another one."""
     shown: bool = False
     """Whether a visible test makes the same calls."""
+    behind: bool = False
+    """Whether what is missing is none of the functions that it asks: they reach it."""
     tried: int = 0
     useful: int = 0
     start_differed: int = 0
@@ -127,6 +135,7 @@ class FreshSource:
         answers = self._play("a", changeable, preparing=True)
         untouched = self._play("start", changeable, preparing=True)
         slow = _slow_ones(changeable, answers)
+        missing = frozenset(item.qualname for item in find_missing_functions(self.loaded_task))
         for index, (program, answer, start) in enumerate(zip(changeable, answers, untouched, strict=True)):
             self._learn_errors(program, answer)
             recorded = PlayedProgram([*map(_as_recorded, program.steps, answer.answers)], answer.errors)
@@ -135,8 +144,9 @@ class FreshSource:
                 continue  # it takes long, or needs more of its test than its own calls
             decisive = differing_steps(program, answer, start)
             if decisive:
+                behind = not any(_names(program.steps[at], missing) for at in decisive)
                 known = KnownProgram(
-                    program, answer, decisive, _is_two_valued(program, answer, decisive), is_shown[index]
+                    program, answer, decisive, _is_two_valued(program, answer, decisive), is_shown[index], behind
                 )
                 self.known.setdefault(known.function, []).append(known)
                 self._book.learn(program, answer, decisive)
@@ -238,7 +248,9 @@ class FreshSource:
         for number in range(count * 3):
             known = self.known[functions[number % len(functions)]]
             chosen = rng.choices(known, [one.weight for one in known])[0]
-            drawn = draw_program(chosen.program, self.corpus, self._drawn, rng)
+            renew = rng.random() < (_RENEWED_BEHIND if chosen.behind else _RENEWED)
+            make = renew_program if renew else draw_program
+            drawn = make(chosen.program, self.corpus, self._drawn, rng)
             if drawn is not None:
                 candidates.append((chosen, drawn))
             if len(candidates) == count:
@@ -277,7 +289,11 @@ class FreshSource:
             )
             kept = not differing_steps(program, known.answers, played)
             self._book.learn(program, played, decisive, drawn=True)
-            answered.append(AnsweredProgram(program, played, known.function, guessable, kept, decisive=decisive))
+            answered.append(
+                AnsweredProgram(
+                    program, played, known.function, guessable, kept, decisive=decisive, behind=known.behind
+                )
+            )
         return answered
 
     def _told(
@@ -327,6 +343,12 @@ class FreshSource:
         for player in self._players.values():
             player.close()
         self._players.clear()
+
+
+def _names(step: ProgramStep, missing: frozenset[str]) -> bool:
+    """Whether a step asks one of the missing functions, or makes an object of a class whose methods are missing."""
+    name = step.function.rpartition(":")[2]
+    return name in missing or f"{name}.__init__" in missing or step.operation == words.RUN_PROGRAM
 
 
 def _as_recorded(step: ProgramStep, answer: tuple[Any, ...]) -> tuple[Any, ...]:

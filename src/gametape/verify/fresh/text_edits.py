@@ -35,6 +35,17 @@ class TextEdits:
                 return changed
         return text
 
+    def renew(self, text: str) -> str:
+        """A text with other numbers and other free words in all places; where it has none, another text."""
+        new_words = {
+            word: self.new_word(word)
+            for word in dict.fromkeys(TOKEN.findall(text))
+            if word[0].isalpha() and word not in self.seen.common_words
+        }
+        numbered = _NUMBER.sub(lambda match: self.new_number(match.group()), text)
+        new = "".join(new_words.get(token, token) for token in TOKEN.findall(numbered))
+        return new if new != text else self.edit(text)
+
     def other(self) -> str:
         return self.rng.choice(self.seen.texts) if self.seen.texts else ""
 
