@@ -4,7 +4,7 @@ import itertools
 import random
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gametape.verify.fresh.conversation import PlayedProgram
 from gametape.verify.fresh.differences import differing_steps
@@ -87,11 +87,12 @@ def compose_calls(
     unpaired: list[AnsweredProgram] = []
     for function, programs in by_function.items():
         hard = [program for program in programs if not program.guessable]
-        made, open_ones = _singles(hard, recorded(function), book, rng)
+        breaking = _breaking(programs, recorded(function), rng)
+        made, open_ones = _singles(hard, breaking, book, rng)
         singles += made
         unpaired += open_ones
         easy = [program for program in programs if program.guessable]
-        made, rest = make_bundles(easy, recorded(function), rng, book)
+        made, rest = make_bundles(easy, recorded(function), rng, book, breaking)
         bundles += made
         left += rest
     if len(singles) + len(bundles) < _LEAST_CALLS:
@@ -105,7 +106,7 @@ def compose_calls(
 
 
 def _singles(
-    programs: Sequence[AnsweredProgram], recorded: Sequence[AnsweredProgram], book: GuessBook, rng: random.Random
+    programs: Sequence[AnsweredProgram], breaking: Sequence[AnsweredProgram], book: GuessBook, rng: random.Random
 ) -> tuple[list[FreshCall], list[AnsweredProgram]]:
     """Calls of one program each whose answer no expression gives, calls of two that no expression answers both, and the
     programs that are left: an expression answers them all."""
@@ -122,7 +123,6 @@ def _singles(
             alone.append(program)
         else:
             calls.append(FreshCall((program, within.pop(at))))
-    breaking = [one for one in recorded if not one.shown]
     unpaired: list[AnsweredProgram] = []
     for program, other in itertools.zip_longest(alone, beyond):
         if program is None or other is None:
@@ -144,12 +144,14 @@ def make_bundles(
     recorded: Sequence[AnsweredProgram],
     rng: random.Random,
     book: GuessBook | None = None,
+    breaking: Sequence[AnsweredProgram] = (),
 ) -> tuple[list[FreshCall], list[AnsweredProgram]]:
     """Calls of a few programs each, in an order that says nothing, and what is left.
 
     Each has programs that changed the answer and, where there is one, a program that kept it: neither the answer to the
     nearest recorded call nor the opposite of it is right for all. Not all have the same answer, and no guess is right
-    for all: where the drawn ones do, a recorded one with another joins them, of a held-out test where there is one.
+    for all: where the drawn ones do, a recorded one with another joins them, of a held-out test where there is one, or
+    one of those that are `breaking`.
     """
     changed = [program for program in drawn if not program.kept]
     kept = [program for program in drawn if program.kept]
@@ -163,7 +165,7 @@ def make_bundles(
             others = [program for program in two_valued if _outcome(program) != _outcome(bundle[0])]
             if others:
                 bundle[0] = rng.choice([program for program in others if not program.shown] or others)
-        if _is_guessed(bundle, book) and not _broken(bundle, changed, recorded, book):
+        if _is_guessed(bundle, book) and not _broken(bundle, changed, breaking, book):
             break
         if len(bundle) < _BUNDLE or len({_outcome(program) for program in bundle}) == 1:
             break
@@ -175,19 +177,30 @@ def make_bundles(
 def _broken(
     bundle: list[AnsweredProgram],
     others: list[AnsweredProgram],
-    recorded: Sequence[AnsweredProgram],
+    pool: Sequence[AnsweredProgram],
     book: GuessBook | None,
 ) -> bool:
-    """Put a program into a bundle that the guess which is right for all of it does not answer, if there is one."""
+    """Put a program into a bundle that the guess which is right for all of it does not answer, if there is one: one of
+    the others, which is taken out, or one of the pool."""
     for at, one in enumerate(others[:_MOST_TRIES]):
         if not _is_guessed([*bundle[:-1], one], book):
             others[at], bundle[-1] = bundle[-1], one
             return True
-    for one in recorded:
-        if not one.shown and not _is_guessed([*bundle[:-1], one], book):
+    for one in pool:
+        if not _is_guessed([*bundle[:-1], one], book):
             bundle[-1] = one
             return True
     return False
+
+
+def _breaking(
+    drawn: Sequence[AnsweredProgram], recorded: Sequence[AnsweredProgram], rng: random.Random
+) -> list[AnsweredProgram]:
+    """The programs that may stand in several calls because a guess does not answer them: drawn ones first, of these the
+    ones with new data in all places, then those of held-out tests."""
+    again = [replace(one, recorded=True) for one in rng.sample(drawn, len(drawn))]
+    again.sort(key=lambda one: not one.program.renewed)
+    return [*again, *(one for one in recorded if not one.shown)]
 
 
 def take_turns(calls: Sequence[FreshCall], wanted: int, rng: random.Random) -> list[FreshCall]:
