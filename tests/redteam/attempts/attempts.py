@@ -9,6 +9,7 @@ from tests.redteam.attempts.read_values import READING
 from tests.redteam.attempts.replayed_expressions import EXPRESSIONS
 from tests.redteam.attempts.replayed_guesses import GUESSES
 from tests.redteam.attempts.replayed_helpers import HELPERS
+from tests.redteam.attempts.replayed_logs import LOGS
 from tests.redteam.attempts.replayed_names import NAMES
 from tests.redteam.attempts.replayed_objects import OBJECTS
 from tests.redteam.attempts.replayed_tables import TABLES
@@ -21,7 +22,19 @@ from tests.redteam.attempts.traceless_forging import TRACELESS
 from tests.redteam.attempts.traceless_hooks import TRACELESS_HOOKS
 from tests.redteam.attempts.words import WORDS
 
-REPLAYED = [*TABLES, *WORKER, *FORGED, *OBJECTS, *GUESSES, *TESTS_AS_WRITTEN, *VALUES, *NAMES, *EXPRESSIONS, *HELPERS]
+REPLAYED = [
+    *TABLES,
+    *WORKER,
+    *FORGED,
+    *OBJECTS,
+    *GUESSES,
+    *TESTS_AS_WRITTEN,
+    *VALUES,
+    *NAMES,
+    *EXPRESSIONS,
+    *HELPERS,
+    *LOGS,
+]
 ATTEMPTS = [
     *FORGING,
     *WORDS,
@@ -69,7 +82,7 @@ _WRONG = (
     ),
     *("jobs-first", "span-pair", "phone-echo", "unique-tuple", "leading-ends", "largest-ends", "last-set"),
     *("middle-place", "helper-table", "helper-table-text", "helper-table-nearest"),
-    *("helper-ranks", "helper-ranks-first"),
+    *("helper-ranks", "helper-ranks-first", "log-all", "log-given", "warn-all"),
 )
 
 UNSEEN = {

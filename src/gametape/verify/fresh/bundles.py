@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from gametape.verify.fresh.conversation import PlayedProgram
 from gametape.verify.fresh.differences import differing_steps
+from gametape.verify.fresh.effects import heard
 from gametape.verify.fresh.guesses import GuessBook, Guesses
 from gametape.verify.fresh.named_objects import identities
 from gametape.verify.fresh.program import Program
@@ -231,4 +232,5 @@ def _outcome(answered: AnsweredProgram) -> str:
     program, expected = answered.program, answered.expected
     index = len(program.steps) - len(program.look_ups) - 1
     kind, _, value = expected.answers[index][:3]
-    return repr((kind, identities(program, expected.answers, index) or expected.errors.get(index, value)))
+    said = heard(expected.answers[index])
+    return repr((kind, said, identities(program, expected.answers, index) or expected.errors.get(index, value)))

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from gametape.verify.fresh.effects import said
 from gametape.verify.fresh.program import (
     ITERABLE,
     OBJECT,
@@ -33,6 +34,7 @@ from gametape.verify.replay.script import NEXT_SESSION
 from gametape.verify.replay.transcript import StandIn, write_frame
 
 _MOST_CALLBACKS = 2000
+_EVERY_LEVEL = 1
 _MOST_BASES = 16
 _LONGEST_NAME = 200
 _MOST_BYTES = 1 << 17
@@ -89,6 +91,8 @@ class ProgramConversation:
 
     def play(self, programs: Sequence[Program], played: Sequence[PlayedProgram]) -> None:
         """Play programs side by side, each in its own order, and add to `played` as answers come."""
+        if any("records" in program.listens for program in programs):
+            self._ask(words.SURROUND, ({"levels": {"root": _EVERY_LEVEL}},))
         together = [pair for pair in zip(programs, played, strict=True) if not pair[0].callbacks]
         while together:
             self._play_wave(together)
@@ -99,7 +103,7 @@ class ProgramConversation:
 
     def _play_wave(self, waiting: list[tuple[Program, PlayedProgram]]) -> None:
         """The next step of each program."""
-        sent: list[tuple[int, int, PlayedProgram]] = []
+        sent: list[tuple[int, int, Program, PlayedProgram]] = []
         bodies: list[bytes] = []
         for program, played in waiting:
             while len(played.answers) < len(program.steps):
@@ -122,14 +126,14 @@ class ProgramConversation:
                 continue
             number, body = self._request(step.operation, fields)
             bodies.append(pack_frame(body))
-            sent.append((number, step.operation, played))
+            sent.append((number, step.operation, program, played))
         if bodies:
             self._connection.send(b"".join(bodies))
-        for number, operation, played in sent:
+        for number, operation, program, played in sent:
             began = time.perf_counter()
             answer = self._answer(number)
             played.seconds += time.perf_counter() - began
-            self._keep(played, what_counts(operation, answer))
+            self._keep(program, played, what_counts(operation, answer))
 
     def _look_up(self, step: ProgramStep) -> tuple[Any, ...]:
         """The answer to a look-up; asked once where it cannot change."""
@@ -162,13 +166,17 @@ class ProgramConversation:
             self._connection.send(pack_frame(body))
             answer = self._answer(number, functions, played, callbacks)
             played.seconds += time.perf_counter() - began
-            self._keep(played, what_counts(step.operation, answer))
+            self._keep(program, played, what_counts(step.operation, answer))
 
-    def _keep(self, played: PlayedProgram, answer: tuple[Any, ...]) -> None:
+    def _keep(self, program: Program, played: PlayedProgram, answer: tuple[Any, ...]) -> None:
         if answer[0] == words.RAISE and isinstance(answer[2], StandIn) and answer[2].kind == words.ERROR:
             reference = answer[2].payload[0]
             name = f"#{reference}" if type(reference) is int else reference.rpartition(":")[2].lstrip("#")
             played.errors[len(played.answers)] = (name[:_LONGEST_NAME],)
+        if answer[4] and len(answer[4]) > 2:
+            is_all = answer[0] == words.RETURN and answer[2] is None
+            heard = said(program, answer[4][2]) if program.listens and is_all else None
+            answer = (*answer[:4], (*answer[4][:2], heard) if heard else answer[4][:2])
         played.answers.append(answer)
 
     def name_errors(self, played: Sequence[PlayedProgram]) -> None:

@@ -97,6 +97,8 @@ class Program:
     """Steps at the end that only look objects up by name, see `named_objects`."""
     renewed: bool = False
     """Whether it was drawn with other data in all places."""
+    listens: frozenset[str] = frozenset()
+    """What else of its answers counts, see `effects`: log records, warnings."""
 
     @functools.cached_property
     def key(self) -> str:

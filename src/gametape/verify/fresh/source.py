@@ -20,6 +20,7 @@ from gametape.verify.fresh.bundles import AnsweredProgram, FreshCall, compose_ca
 from gametape.verify.fresh.conversation import PlayedProgram
 from gametape.verify.fresh.corpus import Place, ValueCorpus
 from gametape.verify.fresh.differences import differing_steps
+from gametape.verify.fresh.effects import effects_listened_to
 from gametape.verify.fresh.guessable import is_guessable, told_parts
 from gametape.verify.fresh.guesses import GuessBook
 from gametape.verify.fresh.named_objects import named_answers, with_names
@@ -118,7 +119,8 @@ class FreshSource:
 
     def prepare(self) -> None:
         """Find the programs that can be changed and that exercise the feature."""
-        programs = read_programs(self.transcripts)
+        listens = effects_listened_to(self.loaded_task.suite.files.values())
+        programs = [replace(program, listens=listens) for program in read_programs(self.transcripts)]
         self.corpus.learn(programs)
         rng = random.Random(self.seed)
         changeable = [program for program in programs if program_places(program)]
