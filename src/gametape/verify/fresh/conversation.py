@@ -1,7 +1,8 @@
 """Play programs against a worker: requests out, answers back, with objects found by their place in earlier answers.
 
-Steps of different programs are sent together, so that a verdict waits a few times and not for each call. What comes
-back from an attempt is hostile: it is decoded as data, and each wait has an end.
+To the reference, steps of different programs are sent together, which takes less time. An attempt gets one call after
+the other, as in a replay: what waits in its buffer does not tell which of the two it is. What comes back from it is
+hostile: it is decoded as data, and each wait has an end.
 """
 
 import time
@@ -89,16 +90,17 @@ class ProgramConversation:
         connection.send(NEXT_SESSION)
         self._ask(words.HELLO, greeting)
 
-    def play(self, programs: Sequence[Program], played: Sequence[PlayedProgram]) -> None:
-        """Play programs side by side, each in its own order, and add to `played` as answers come."""
+    def play(self, programs: Sequence[Program], played: Sequence[PlayedProgram], in_waves: bool = True) -> None:
+        """Play programs and add to `played` as answers come: in waves, a step of each at once, or one call after the
+        other, as recorded tests are replayed."""
         if any("records" in program.listens for program in programs):
             self._ask(words.SURROUND, ({"levels": {"root": _EVERY_LEVEL}},))
-        together = [pair for pair in zip(programs, played, strict=True) if not pair[0].callbacks]
+        together = [pair for pair in zip(programs, played, strict=True) if in_waves and not pair[0].callbacks]
         while together:
             self._play_wave(together)
             together = [pair for pair in together if len(pair[1].answers) < len(pair[0].steps)]
         for program, one in zip(programs, played, strict=True):
-            if program.callbacks:
+            if program.callbacks or not in_waves:
                 self._play_alone(program, one)
 
     def _play_wave(self, waiting: list[tuple[Program, PlayedProgram]]) -> None:
@@ -148,7 +150,7 @@ class ProgramConversation:
         return answer
 
     def _play_alone(self, program: Program, played: PlayedProgram) -> None:
-        """A program with functions of the test: nothing else is on its way while one of them may be called."""
+        """One program, with nothing else on its way: a function of the test may be called."""
         callbacks = {number: self._next_callback + at for at, number in enumerate(sorted(program.callbacks))}
         self._next_callback += len(callbacks)
         functions = {callbacks[number]: CallbackPlayer(program.callbacks[number]) for number in callbacks}
