@@ -18,12 +18,13 @@ from gametape.verify.fresh.program import Program, ProgramStep, object_data, par
 from gametape.verify.in_sandbox import wire_protocol as words
 from gametape.verify.replay.transcript import StandIn
 
-_RECORDED, _DRAWN = 40, 40
+_RECORDED, _DRAWN = 30, 24
 """Steps of a function that are searched for expressions."""
 _NOTABLE, _LEAST = 0.08, 2
 """The share of a function's answers that a guess has right, and their number."""
 _MOST_GUESSES, _MOST_MEASURED = 24, 120
 _MOST_HISTORY = 40
+_MOST_KEPT = 2000
 _ERROR, _NOTHING = ("an error",), ("nothing",)
 """In place of an expression, where an answer tells nothing."""
 Guesses = Mapping[str, frozenset[Operand]]
@@ -76,6 +77,8 @@ class GuessBook:
 
     def __init__(self) -> None:
         self._functions: dict[str, _FunctionGuesses] = defaultdict(_FunctionGuesses)
+        self._right: dict[str, Guesses | None] = {}
+        """What is right for programs that were asked about since something was learned, by their keys."""
 
     def learn(self, program: Program, played: PlayedProgram, decisive: Iterable[int], drawn: bool = False) -> None:
         """Find the expressions that give the answers to these steps, as long as few were seen of their function."""
@@ -91,6 +94,7 @@ class GuessBook:
             if target[0] is not None:
                 known.found.update(right_expressions(values, target[0]))
             known.measured = None
+            self._right.clear()
 
     def best(self, function: str) -> tuple[Operand, ...]:
         """The expressions that are right most often, without the work itself and without two that are alike."""
@@ -102,6 +106,13 @@ class GuessBook:
 
     def right(self, program: Program, played: PlayedProgram, decisive: Iterable[int]) -> Guesses | None:
         """The expressions with which a program is answered as by the reference; None where a step is beyond them."""
+        if program.key not in self._right:
+            if len(self._right) >= _MOST_KEPT:
+                self._right.clear()
+            self._right[program.key] = self._find_right(program, played, decisive)
+        return self._right[program.key]
+
+    def _find_right(self, program: Program, played: PlayedProgram, decisive: Iterable[int]) -> Guesses | None:
         found: dict[str, frozenset[Operand]] = {}
         for index in decisive:
             step, answer = program.steps[index], played.answers[index]
