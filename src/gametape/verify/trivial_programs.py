@@ -6,6 +6,7 @@ Whatever such a program earns, a task pays for nothing; `floor` measures it.
 
 import ast
 import builtins
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -59,6 +60,21 @@ _NEAREST = (
     "__import__('difflib').SequenceMatcher(None, pair[0], repr(({asked},))).ratio())[1]"
 )
 """The answer to the visible call whose arguments read most like those at hand."""
+
+_LOOKING = re.compile(rb"\b(capsys|capfd|caplog|recwarn|warns|assertLogs|assertWarns|tmp_path|tmpdir|tempfile)\b")
+_MOST_TEXTS, _MOST_NUMBERS = 40, 60
+_SAYS = """
+_said = "\\n".join({texts!r})
+print(_said)
+__import__("logging").getLogger("said").error(_said)
+__import__("warnings").warn(_said)
+for _given in [{given}]:
+    try:
+        open(_given, "w").write(_said)
+    except (OSError, TypeError, ValueError):
+        continue
+"""
+"""What says everything in each way in which a test may hear it."""
 
 
 @dataclass(frozen=True)
@@ -160,6 +176,8 @@ class TrivialPrograms:
             every = {item.qualname: self._raise_every(item, errors) for item in self.missing}
             yield TrivialBody(f"raises an error that is {' and '.join(errors)}", every)
         yield from self._common_answers()
+        if said := self._says_everything():
+            yield TrivialBody("says everything", said)
         if nearest := self._nearest_answers():
             yield TrivialBody("returns the answer of the nearest visible call", nearest)
 
@@ -255,6 +273,19 @@ class TrivialPrograms:
                 body = _KEEPS if item.parameters else asked
                 bodies[item.qualname] = body.format(own=item.node.args.args[0].arg, first=(*item.parameters, "")[0])
             yield TrivialBody(words, bodies)
+
+    def _says_everything(self) -> dict[str, str]:
+        """Where tests look for parts of what is printed, logged, warned of or written: every text of theirs, with every
+        small number in place of its numbers, said in all of these ways."""
+        contents = [content for _, content in self._visible_test_files()]
+        if not any(_LOOKING.search(content) for content in contents):
+            return {}
+        nodes = [node for content in contents for node in ast.walk(parse(content))]
+        texts = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+        texts = [text for text in dict.fromkeys(texts) if 1 < len(text) <= _LONGEST_ANSWER][:_MOST_TEXTS]
+        numbered = [re.sub("[0-9]+", str(number), text) for text in texts for number in range(_MOST_NUMBERS)]
+        said = list(dict.fromkeys([*texts, *numbered]))
+        return {item.qualname: _SAYS.format(texts=said, given=", ".join(item.parameters)) for item in self.missing}
 
     def _nearest_answers(self) -> dict[str, str]:
         """For each function that the visible tests call with constants, a table of them and its nearest entry."""

@@ -82,7 +82,7 @@ _WRONG = (
     ),
     *("jobs-first", "span-pair", "phone-echo", "unique-tuple", "leading-ends", "largest-ends", "last-set"),
     *("middle-place", "helper-table", "helper-table-text", "helper-table-nearest"),
-    *("helper-ranks", "helper-ranks-first", "log-all", "log-given", "warn-all"),
+    *("helper-ranks", "helper-ranks-first", "log-all", "log-given", "warn-all", "reports-all"),
 )
 
 UNSEEN = {

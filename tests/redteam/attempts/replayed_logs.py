@@ -97,7 +97,35 @@ MADE["limits"] = replayed_task(
 _WARNS_ALL = """for number in range(100):
         warnings.warn(f"{number} values, largest is {number}", UserWarning, stacklevel=2)"""
 
+# What is only in a file: no fresh call can be made, since the file lies where the test put its directory.
+_REPORTS = '''"""Reports."""
+
+
+def check(path, values):
+    """Write to a file how many values there are, then their sum, as `count: 3` and `sum: 17`, each in a line."""
+    BODY
+'''
+_REPORT = """path.write_text(f"count: {len(values)}\\nsum: {sum(values)}\\n")"""
+
+
+def _reports(values: list[int], *texts: str) -> str:
+    asserts = "".join(f"\n    assert {text!r} in (tmp_path / 'report').read_text()" for text in texts)
+    return f"check(tmp_path / 'report', {values}){asserts}"
+
+
+MADE["reports"] = replayed_task(
+    "made/reports",
+    "reports",
+    _REPORTS.replace("BODY", "raise NotImplementedError"),
+    _REPORTS.replace("BODY", _REPORT),
+    _tests("reports", "", "tmp_path", [_reports([1, 2], "sum: 3"), _reports([5, 5, 7], "count: 3", "sum: 17")]),
+    _tests("reports", "", "tmp_path", [_reports([9, 9], "sum: 18"), _reports([1, 1, 1, 1], "count: 4")]),
+)
+_WRITES_ALL = """lines = [f"{word}: {number}" for number in range(500) for word in ("count", "sum")]
+    path.write_text("\\n".join(lines))"""
+
 LOGS = [
+    on_made_task("reports-all", "every number in the file", "reports", _REPORTS.replace("BODY", _WRITES_ALL)),
     on_made_task("log-all", "every number of everything", "shelves", _STOCK.replace("BODY", _LOGS_ALL)),
     on_made_task(
         "log-given", "what was given", "shelves", _STOCK.replace("BODY", 'log.warning("%s %s", stock, wanted)')
