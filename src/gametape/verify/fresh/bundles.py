@@ -198,10 +198,11 @@ def _breaking(
     drawn: Sequence[AnsweredProgram], recorded: Sequence[AnsweredProgram], rng: random.Random
 ) -> list[AnsweredProgram]:
     """The programs that may stand in several calls because a guess does not answer them: drawn ones first, of these the
-    ones with new data in all places, then those of held-out tests."""
+    ones with new data in all places, then those of held-out tests, unless they ask other code than what is missing:
+    then they mostly hold what visible tests show."""
     again = [replace(one, recorded=True) for one in rng.sample(drawn, len(drawn))]
     again.sort(key=lambda one: not one.program.renewed)
-    return [*again, *(one for one in recorded if not one.shown)]
+    return [*again, *(one for one in recorded if not one.shown and not one.behind)]
 
 
 def take_turns(calls: Sequence[FreshCall], wanted: int, rng: random.Random) -> list[FreshCall]:

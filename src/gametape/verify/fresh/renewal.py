@@ -69,11 +69,17 @@ class _Renewal:
         return new if self.corpus.at(place).admits(new) else self._new(value, place)
 
     def _new(self, value: Any, place: Place) -> Any:
+        """Another value of the type, if a few tries give one: one that no test gave here, where there is one."""
         seen = self.corpus.at(place)
-        if type(value) is str and not seen.is_choice and not value.startswith(("/", "~", "{", "[")):
-            return TextEdits(seen, self.rng).renew(value)
-        news = (self.edits.edit(value, place) for _ in range(_TRIES))
-        return next((new for new in news if type(new) is type(value) and new != value), value)
+        is_text = type(value) is str and not seen.is_choice and not value.startswith(("/", "~", "{", "["))
+        texts, found = TextEdits(seen, self.rng), value
+        for _ in range(_TRIES):
+            new = texts.renew(value) if is_text else self.edits.edit(value, place)
+            if type(new) is type(value) and new != value:
+                found = new
+                if new not in seen.values:
+                    break
+        return found
 
     def _sized(self, parts: list[Any], place: Place) -> list[Any]:
         sizes = {len(other) for other in self.corpus.at(place).values if isinstance(other, (list, tuple))}

@@ -217,6 +217,8 @@ class FreshSource:
 
     def _calls(self, drawn: list[AnsweredProgram], wanted: int, rng: random.Random) -> list[FreshCall]:
         """As many calls of these programs as wanted."""
+        renewed = [one for one in drawn if one.program.renewed or not one.behind]
+        drawn = renewed if len(renewed) >= _ENOUGH_RENEWED else drawn
         measured = [replace(one, guesses=self._book.right(one.program, one.expected, one.decisive)) for one in drawn]
 
         def recorded(function: str) -> list[AnsweredProgram]:
@@ -230,6 +232,7 @@ class FreshSource:
                     recorded=True,
                     shown=known.shown,
                     decisive=known.decisive,
+                    behind=known.behind,
                     guesses=self._book.right(known.program, known.answers, known.decisive),
                 )
                 for known in self.known[function]
