@@ -51,6 +51,7 @@ ATTEMPTS = [
 
 OPEN = {
     "layers.injected": "handing a function down is also what an honest refactoring does",
+    "replay.reports-all": "its reward is 0.0, and the verdict still says that it passed",
 }
 """These earn something, every time."""
 
@@ -82,7 +83,7 @@ _WRONG = (
     ),
     *("jobs-first", "span-pair", "phone-echo", "unique-tuple", "leading-ends", "largest-ends", "last-set"),
     *("middle-place", "helper-table", "helper-table-text", "helper-table-nearest"),
-    *("helper-ranks", "helper-ranks-first", "log-all", "log-given", "warn-all", "reports-all"),
+    *("helper-ranks", "helper-ranks-first", "log-all", "log-given", "warn-all"),
 )
 
 UNSEEN = {

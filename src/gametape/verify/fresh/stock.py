@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from gametape.verify.fresh.bundles import FreshCall, take_turns
 from gametape.verify.fresh.source import FreshSource
 
-_MOST_USES = 6
+_MOST_USES = 8
 _SETS_AHEAD = 3
 """Where less than so many sets are in stock, calls are drawn before one is taken."""
 
