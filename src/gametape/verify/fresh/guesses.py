@@ -18,8 +18,9 @@ from gametape.verify.fresh.program import Program, ProgramStep, object_data, par
 from gametape.verify.in_sandbox import wire_protocol as words
 from gametape.verify.replay.transcript import StandIn
 
-_RECORDED, _DRAWN = 30, 24
-"""Steps of a function that are searched for expressions."""
+_RECORDED, _DRAWN, _MEASURED = 30, 24, 80
+"""Recorded and drawn steps of a function that are searched for expressions, and recorded ones on which these are
+measured."""
 _NOTABLE, _LEAST = 0.08, 2
 """The share of a function's answers that a guess has right, and their number."""
 _MOST_GUESSES, _MOST_MEASURED = 24, 120
@@ -86,12 +87,12 @@ class GuessBook:
             known = self._functions[program.steps[index].function]
             target = _target(program.steps[index], played.answers[index])
             seen = known.drawn if drawn else len(known.answers) - known.drawn
-            if target is None or seen >= (_DRAWN if drawn else _RECORDED):
+            if target is None or seen >= (_DRAWN if drawn else _MEASURED):
                 continue
             values = values_at(program, index, played)
             known.answers.append((values, target[0]))
             known.drawn += drawn
-            if target[0] is not None:
+            if target[0] is not None and (drawn or seen < _RECORDED):
                 known.found.update(right_expressions(values, target[0]))
             known.measured = None
             self._right.clear()
