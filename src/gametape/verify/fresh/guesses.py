@@ -23,7 +23,7 @@ _RECORDED, _DRAWN, _MEASURED = 30, 24, 80
 measured."""
 _NOTABLE, _LEAST = 0.08, 2
 """The share of a function's answers that a guess has right, and their number."""
-_MOST_GUESSES, _MOST_MEASURED = 24, 120
+_MOST_GUESSES, _MOST_WIDEST, _MOST_MEASURED = 24, 14, 120
 _MOST_HISTORY = 40
 _MOST_KEPT = 2000
 _ERROR, _NOTHING = ("an error",), ("nothing",)
@@ -43,8 +43,8 @@ class _FunctionGuesses:
     measured: tuple[tuple[Operand, ...], frozenset[Operand]] | None = None
 
     def measure(self) -> tuple[tuple[Operand, ...], frozenset[Operand]]:
-        """The guesses, best first, without those that another one is right wherever they are, and the expressions that
-        are right on all answers."""
+        """The guesses, those first that are right where no other one is, and the expressions that are right on all
+        answers."""
         if self.measured is None:
             ranked = sorted(self.found, key=lambda one: (-self.found[one], len(repr(one)), repr(one)))
             hits: dict[int, Operand] = {}
@@ -53,10 +53,13 @@ class _FunctionGuesses:
                 hits.setdefault(bits, expression)
             every = (1 << len(self.answers)) - 1
             least = max(_LEAST, _NOTABLE * len(self.answers))
-            best: list[int] = []
-            for bits in sorted(hits, key=int.bit_count, reverse=True):
-                if bits != every and bits.bit_count() >= least and not any(bits & ~other == 0 for other in best):
-                    best.append(bits)
+            ordered = sorted(hits, key=int.bit_count, reverse=True)
+            notable = [bits for bits in ordered if bits != every and bits.bit_count() >= least]
+            widest: list[int] = []
+            for bits in notable:
+                if len(widest) < _MOST_WIDEST and not any(bits & ~other == 0 for other in widest):
+                    widest.append(bits)
+            best = [*widest, *(bits for bits in notable if bits not in widest)]
             self.measured = (
                 tuple(hits[bits] for bits in best[:_MOST_GUESSES]),
                 frozenset(expression for bits, expression in hits.items() if bits == every),
