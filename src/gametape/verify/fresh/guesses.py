@@ -18,7 +18,7 @@ from gametape.verify.fresh.program import Program, ProgramStep, object_data, par
 from gametape.verify.in_sandbox import wire_protocol as words
 from gametape.verify.replay.transcript import StandIn
 
-_RECORDED, _DRAWN, _MEASURED = 30, 24, 80
+_RECORDED, _DRAWN, _MEASURED = 30, 40, 80
 """Recorded and drawn steps of a function that are searched for expressions, and recorded ones on which these are
 measured."""
 _NOTABLE, _LEAST = 0.08, 2
