@@ -89,7 +89,7 @@ def test_fresh_calls_lower_it() -> None:
 
     floor = measure_floor(WEAK, (), 10.0, agreement)
     assert floor.progress < 0.2
-    assert any("return 0" in text for text in asked)
+    assert len(asked) == 3, "the best programs are asked"
     assert not any("NotImplementedError" in text and "return" not in text for text in asked), "only what passes a test"
 
 
@@ -165,3 +165,19 @@ def test_one_expression_is_trivial_unless_it_is_the_work() -> None:
     singles = "from m import total\n\n\ndef test_{}():\n    assert total([{}]) == {}\n"
     floor = measure_floor(task(singles.format("a", 5, 5), singles.format("b", 8, 8)), (), 10.0)
     assert not floor.passes
+
+
+def test_who_says_everything_passes_a_test_that_looks_for_a_part() -> None:
+    looks = "from m import total\n\n\ndef test_{0}(capsys):\n    total([{0}, 2])\n"
+    looks += "    assert 'sum: {1}' in capsys.readouterr().out\n"
+    floor = measure_floor(task(looks.format(1, 3), looks.format(5, 7)), (), 10.0)
+    assert floor.program == "every function says everything"
+    assert floor.passes
+
+
+def test_the_likeliest_expression_is_trivial() -> None:
+    pairs = "from m import label\n\n\ndef test_{0}():\n    assert label('ab', {0}) == 'ab' * {0}\n\n\n"
+    pairs += "def test_{0}_less():\n    assert label('b', 1{0}) == 'b' * 1{0}\n"
+    programs = TrivialPrograms(task(pairs.format(2), pairs.format(3)))
+    bodies = {body.words: body.by_function for body in programs.bodies}
+    assert bodies["returns the likeliest expression of its arguments"] == {"label": "return text * width"}

@@ -6,6 +6,7 @@ Whatever such a program earns, a task pays for nothing; `floor` measures it.
 
 import ast
 import builtins
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +18,8 @@ from gametape.syntax.expected_calls import ExpectedCall, compared_sides, extract
 from gametape.syntax.names import bound_names
 from gametape.syntax.source import parse, parse_or_none
 from gametape.verify.expected_errors import errors_waited_for
+from gametape.verify.fresh.expressions import source_of
+from gametape.verify.fresh.guesses import likeliest_expressions
 from gametape.verify.jobs import file_of
 from gametape.verify.missing_functions import MissingFunction, find_missing_functions
 from gametape.verify.stub_bodies import fill_task
@@ -33,6 +36,7 @@ EXPRESSIONS = (
     "{0}[0]",
     "{0}[-1]",
     "({0}, {1})",
+    "{0} + {1}",
 )
 """What one expression makes of the first arguments, such as few functions have to compute."""
 _FIELDS = ("first", "last")
@@ -40,6 +44,15 @@ _COMPUTED = (" of its arguments", " field of its object")
 _MOST_POSITIONS = 3
 _MOST_NAMED_ERRORS = 3
 _MOST_COMMON_ANSWERS = 2
+_MOST_LIKELY = 2
+_KEEPS = "vars({own}).setdefault('_held', []).append({first})"
+_HELD = "next(held for held in vars({own}).values() if isinstance(held, list))"
+_HOLDERS = {
+    "hands out first what came first": f"return {_HELD}.pop(0)",
+    "hands out first what came last": f"return {_HELD}.pop()",
+    "answers with what came last": f"return {_HELD}[-1]",
+}
+"""What a method without arguments does where those with arguments keep what they are given."""
 _LONGEST_ANSWER = 200
 _MOST_KNOWN_CALLS = 60
 _NEAREST = (
@@ -47,6 +60,21 @@ _NEAREST = (
     "__import__('difflib').SequenceMatcher(None, pair[0], repr(({asked},))).ratio())[1]"
 )
 """The answer to the visible call whose arguments read most like those at hand."""
+
+_LOOKING = re.compile(rb"\b(capsys|capfd|caplog|recwarn|warns|assertLogs|assertWarns|tmp_path|tmpdir|tempfile)\b")
+_MOST_TEXTS, _MOST_NUMBERS = 40, 60
+_SAYS = """
+_said = "\\n".join({texts!r})
+print(_said)
+__import__("logging").getLogger("said").error(_said)
+__import__("warnings").warn(_said)
+for _given in [{given}]:
+    try:
+        open(_given, "w").write(_said)
+    except (OSError, TypeError, ValueError):
+        continue
+"""
+"""What says everything in each way in which a test may hear it."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +166,9 @@ class TrivialPrograms:
             for word, at in zip(_FIELDS, (0, -1), strict=True):
                 fields = {name: f"return [*vars({first}).values()][{at}]" for name, first in own.items()}
                 yield TrivialBody(f"returns the {word} field of its object", fields)
+            yield from self._holders()
         yield from self._expressions()
+        yield from self._likeliest_expressions()
         for error in dict.fromkeys([*ERRORS, *self._errors_in_tests()]):
             yield TrivialBody(f"raises {error}", {item.qualname: self._raise(item, error) for item in self.missing})
         errors = self._errors_in_tests()
@@ -146,6 +176,8 @@ class TrivialPrograms:
             every = {item.qualname: self._raise_every(item, errors) for item in self.missing}
             yield TrivialBody(f"raises an error that is {' and '.join(errors)}", every)
         yield from self._common_answers()
+        if said := self._says_everything():
+            yield TrivialBody("says everything", said)
         if nearest := self._nearest_answers():
             yield TrivialBody("returns the answer of the nearest visible call", nearest)
 
@@ -214,6 +246,46 @@ class TrivialPrograms:
             }
             if written:
                 yield TrivialBody(f"returns {expression.format('first', 'second')} of its arguments", written)
+
+    def _likeliest_expressions(self) -> Iterator[TrivialBody]:
+        """The expressions that give the most answers of the visible tests."""
+        answers: dict[str, list[tuple[Mapping[str, Any], Any]]] = {}
+        for call in self._expected_calls():
+            for item in self.missing:
+                if call.function == item.name and (bound := call.bind(item.parameters)):
+                    answers.setdefault(item.qualname, []).append((bound, call.expected))
+        likeliest = {name: likeliest_expressions(known[:_MOST_KNOWN_CALLS]) for name, known in answers.items()}
+        for rank in range(_MOST_LIKELY):
+            written = {
+                item.qualname: f"return {source_of(found[rank], {name: name for name in item.parameters})}"
+                for item in self.missing
+                if len(found := likeliest.get(item.qualname, [])) > rank
+            }
+            if written:
+                yield TrivialBody(f"returns the likeliest expression{' but one' * rank} of its arguments", written)
+
+    def _holders(self) -> Iterator[TrivialBody]:
+        """Methods that keep what they are given in a list, and hand out of it."""
+        methods = [item for item in self.missing if _is_method(item) and item.name != "__init__"]
+        for words, asked in _HOLDERS.items():
+            bodies = {}
+            for item in methods:
+                body = _KEEPS if item.parameters else asked
+                bodies[item.qualname] = body.format(own=item.node.args.args[0].arg, first=(*item.parameters, "")[0])
+            yield TrivialBody(words, bodies)
+
+    def _says_everything(self) -> dict[str, str]:
+        """Where tests look for parts of what is printed, logged, warned of or written: every text of theirs, with every
+        small number in place of its numbers, said in all of these ways."""
+        contents = [content for _, content in self._visible_test_files()]
+        if not any(_LOOKING.search(content) for content in contents):
+            return {}
+        nodes = [node for content in contents for node in ast.walk(parse(content))]
+        texts = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+        texts = [text for text in dict.fromkeys(texts) if 1 < len(text) <= _LONGEST_ANSWER][:_MOST_TEXTS]
+        numbered = [re.sub("[0-9]+", str(number), text) for text in texts for number in range(_MOST_NUMBERS)]
+        said = list(dict.fromkeys([*texts, *numbered]))
+        return {item.qualname: _SAYS.format(texts=said, given=", ".join(item.parameters)) for item in self.missing}
 
     def _nearest_answers(self) -> dict[str, str]:
         """For each function that the visible tests call with constants, a table of them and its nearest entry."""

@@ -6,7 +6,10 @@ from tests.redteam.attempts.gated_reading import GATED
 from tests.redteam.attempts.guessed_twins import GUESSING
 from tests.redteam.attempts.hidden_payloads import HIDING
 from tests.redteam.attempts.read_values import READING
+from tests.redteam.attempts.replayed_expressions import EXPRESSIONS
 from tests.redteam.attempts.replayed_guesses import GUESSES
+from tests.redteam.attempts.replayed_helpers import HELPERS
+from tests.redteam.attempts.replayed_logs import LOGS
 from tests.redteam.attempts.replayed_names import NAMES
 from tests.redteam.attempts.replayed_objects import OBJECTS
 from tests.redteam.attempts.replayed_tables import TABLES
@@ -19,7 +22,19 @@ from tests.redteam.attempts.traceless_forging import TRACELESS
 from tests.redteam.attempts.traceless_hooks import TRACELESS_HOOKS
 from tests.redteam.attempts.words import WORDS
 
-REPLAYED = [*TABLES, *WORKER, *FORGED, *OBJECTS, *GUESSES, *TESTS_AS_WRITTEN, *VALUES, *NAMES]
+REPLAYED = [
+    *TABLES,
+    *WORKER,
+    *FORGED,
+    *OBJECTS,
+    *GUESSES,
+    *TESTS_AS_WRITTEN,
+    *VALUES,
+    *NAMES,
+    *EXPRESSIONS,
+    *HELPERS,
+    *LOGS,
+]
 ATTEMPTS = [
     *FORGING,
     *WORDS,
@@ -36,6 +51,7 @@ ATTEMPTS = [
 
 OPEN = {
     "layers.injected": "handing a function down is also what an honest refactoring does",
+    "replay.reports-all": "its reward is 0.0, and the verdict still says that it passed",
 }
 """These earn something, every time."""
 
@@ -65,6 +81,9 @@ _WRONG = (
         "started-prints-all",
         "base-error",
     ),
+    *("jobs-first", "span-pair", "phone-echo", "unique-tuple", "leading-ends", "largest-ends", "last-set"),
+    *("middle-place", "helper-table", "helper-table-text", "helper-table-nearest"),
+    *("helper-ranks", "helper-ranks-first", "log-all", "log-given", "warn-all"),
 )
 
 UNSEEN = {

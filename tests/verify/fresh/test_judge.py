@@ -77,7 +77,12 @@ def test_no_call_is_a_recorded_one_and_no_set_is_taken_twice(durations: Judged) 
         for program in read_programs([*durations.recording.transcripts.values()])
     }
     sets = [
-        frozenset(program_text(answered.program, 99) for call in durations.judge.draw() for answered in call.programs)
+        frozenset(
+            program_text(answered.program, 99)
+            for call in durations.judge.draw()
+            for answered in call.programs
+            if not answered.recorded
+        )
         for _ in range(6)
     ]
 
@@ -138,3 +143,24 @@ def test_calls_in_the_process_of_a_replay_give_a_result_only_if_all_agree(durati
                 results.append(durations.judge.ask_within(replayer, durations.judge.draw()))
 
     assert results == [FreshResult(CALLS, CALLS, ()), None]
+
+
+_READS_AHEAD = """
+import sys
+def parse_duration(text):
+    here = sys._getframe()
+    while here is not None:
+        worker = here.f_locals.get("self")
+        if hasattr(worker, "_channel") and worker._channel._unread:
+            return 7
+        here = here.f_back
+    return old(text)
+"""
+
+
+def test_no_call_waits_behind_another_one_so_that_fresh_calls_look_like_recorded_ones(durations: Judged) -> None:
+    right = durations.reference.text("durations.py").replace("def parse_duration(", "def old(", 1)
+
+    result = durations.judge.judge(sources(right + _READS_AHEAD))
+
+    assert result.agreed == result.calls == CALLS

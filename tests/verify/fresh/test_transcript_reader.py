@@ -110,3 +110,14 @@ def test_an_object_in_a_set_leaves_its_program_out() -> None:
     (program,) = read_programs([recorded])
 
     assert [step.operation for step in program.steps] == [words.MODULE_ATTRIBUTE, words.CALL]
+
+
+def test_a_text_stands_for_an_object_of_the_test_that_the_code_keeps() -> None:
+    given = StandIn(words.OBJECT_OF_TEST, (7, {"name": "Mine"}, None))
+    kept = transcript(call(given, "pear", returned=[StandIn(words.YOURS, 7), "pear"]))
+
+    (program,) = read_programs([kept])
+
+    step = program.steps[-1]
+    assert step.fields[1] == ("object 7", "pear")
+    assert step.recorded[2] == ["object 7", "pear"]

@@ -3,11 +3,10 @@
 import random
 from collections import Counter
 
-from gametape.verify.fresh.bundles import asked_once
+from gametape.verify.fresh.bundles import AnsweredProgram, FreshCall, asked_once, take_turns
 from gametape.verify.fresh.conversation import PlayedProgram
 from gametape.verify.fresh.program import Program, ProgramStep
 from gametape.verify.fresh.readable_program import program_text
-from gametape.verify.fresh.source import AnsweredProgram, FreshCall, take_turns
 from gametape.verify.in_sandbox import wire_protocol as words
 from tests.verify.fresh.conftest import Judged
 

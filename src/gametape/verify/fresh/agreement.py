@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gametape.verify.fresh.conversation import LOST, UNREACHED, PlayedProgram
+from gametape.verify.fresh.effects import says_the_same
 from gametape.verify.fresh.program import ITERABLE, OBJECTS, object_data, part_at, parts_of
 from gametape.verify.in_sandbox import wire_protocol as words
 from gametape.verify.in_sandbox.wire import WireError
@@ -47,7 +48,7 @@ def agrees(expected: PlayedProgram, actual: PlayedProgram, step: int, asked: boo
             same = same and (asked or not _keeps_data_back(ours, theirs))
     except (RecursionError, ArithmeticError):  # a number that signals when it is compared
         return False
-    return same and _same_output(ours[4], theirs[4])
+    return same and _same_output(ours[4], theirs[4]) and _said_the_same(ours[4], theirs[4])
 
 
 def raises_early(expected: PlayedProgram, following: int, actual: PlayedProgram, step: int) -> bool:
@@ -185,3 +186,9 @@ def _same_output(expected: Any, actual: Any) -> bool:
     if not expected or not expected[0].strip():
         return True
     return bool(actual) and isinstance(actual[0], str) and expected[0].rstrip() == actual[0].rstrip()
+
+
+def _said_the_same(expected: Any, actual: Any) -> bool:
+    if not expected or len(expected) < 3 or type(expected[2]) is not tuple:
+        return True
+    return says_the_same(expected[2], actual[2] if actual and len(actual) > 2 else None)

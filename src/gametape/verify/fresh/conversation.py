@@ -1,7 +1,8 @@
 """Play programs against a worker: requests out, answers back, with objects found by their place in earlier answers.
 
-Steps of different programs are sent together, so that a verdict waits a few times and not for each call. What comes
-back from an attempt is hostile: it is decoded as data, and each wait has an end.
+To the reference, steps of different programs are sent together, which takes less time. An attempt gets one call after
+the other, as in a replay: what waits in its buffer does not tell which of the two it is. What comes back from it is
+hostile: it is decoded as data, and each wait has an end.
 """
 
 import time
@@ -10,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from gametape.verify.fresh.effects import said
 from gametape.verify.fresh.program import (
     ITERABLE,
     OBJECT,
@@ -33,6 +35,7 @@ from gametape.verify.replay.script import NEXT_SESSION
 from gametape.verify.replay.transcript import StandIn, write_frame
 
 _MOST_CALLBACKS = 2000
+_EVERY_LEVEL = 1
 _MOST_BASES = 16
 _LONGEST_NAME = 200
 _MOST_BYTES = 1 << 17
@@ -87,19 +90,22 @@ class ProgramConversation:
         connection.send(NEXT_SESSION)
         self._ask(words.HELLO, greeting)
 
-    def play(self, programs: Sequence[Program], played: Sequence[PlayedProgram]) -> None:
-        """Play programs side by side, each in its own order, and add to `played` as answers come."""
-        together = [pair for pair in zip(programs, played, strict=True) if not pair[0].callbacks]
+    def play(self, programs: Sequence[Program], played: Sequence[PlayedProgram], in_waves: bool = True) -> None:
+        """Play programs and add to `played` as answers come: in waves, a step of each at once, or one call after the
+        other, as recorded tests are replayed."""
+        if any("records" in program.listens for program in programs):
+            self._ask(words.SURROUND, ({"levels": {"root": _EVERY_LEVEL}},))
+        together = [pair for pair in zip(programs, played, strict=True) if in_waves and not pair[0].callbacks]
         while together:
             self._play_wave(together)
             together = [pair for pair in together if len(pair[1].answers) < len(pair[0].steps)]
         for program, one in zip(programs, played, strict=True):
-            if program.callbacks:
+            if program.callbacks or not in_waves:
                 self._play_alone(program, one)
 
     def _play_wave(self, waiting: list[tuple[Program, PlayedProgram]]) -> None:
         """The next step of each program."""
-        sent: list[tuple[int, int, PlayedProgram]] = []
+        sent: list[tuple[int, int, Program, PlayedProgram]] = []
         bodies: list[bytes] = []
         for program, played in waiting:
             while len(played.answers) < len(program.steps):
@@ -122,14 +128,14 @@ class ProgramConversation:
                 continue
             number, body = self._request(step.operation, fields)
             bodies.append(pack_frame(body))
-            sent.append((number, step.operation, played))
+            sent.append((number, step.operation, program, played))
         if bodies:
             self._connection.send(b"".join(bodies))
-        for number, operation, played in sent:
+        for number, operation, program, played in sent:
             began = time.perf_counter()
             answer = self._answer(number)
             played.seconds += time.perf_counter() - began
-            self._keep(played, what_counts(operation, answer))
+            self._keep(program, played, what_counts(operation, answer))
 
     def _look_up(self, step: ProgramStep) -> tuple[Any, ...]:
         """The answer to a look-up; asked once where it cannot change."""
@@ -144,7 +150,7 @@ class ProgramConversation:
         return answer
 
     def _play_alone(self, program: Program, played: PlayedProgram) -> None:
-        """A program with functions of the test: nothing else is on its way while one of them may be called."""
+        """One program, with nothing else on its way: a function of the test may be called."""
         callbacks = {number: self._next_callback + at for at, number in enumerate(sorted(program.callbacks))}
         self._next_callback += len(callbacks)
         functions = {callbacks[number]: CallbackPlayer(program.callbacks[number]) for number in callbacks}
@@ -162,13 +168,17 @@ class ProgramConversation:
             self._connection.send(pack_frame(body))
             answer = self._answer(number, functions, played, callbacks)
             played.seconds += time.perf_counter() - began
-            self._keep(played, what_counts(step.operation, answer))
+            self._keep(program, played, what_counts(step.operation, answer))
 
-    def _keep(self, played: PlayedProgram, answer: tuple[Any, ...]) -> None:
+    def _keep(self, program: Program, played: PlayedProgram, answer: tuple[Any, ...]) -> None:
         if answer[0] == words.RAISE and isinstance(answer[2], StandIn) and answer[2].kind == words.ERROR:
             reference = answer[2].payload[0]
             name = f"#{reference}" if type(reference) is int else reference.rpartition(":")[2].lstrip("#")
             played.errors[len(played.answers)] = (name[:_LONGEST_NAME],)
+        if answer[4] and len(answer[4]) > 2:
+            is_all = answer[0] == words.RETURN and answer[2] is None
+            heard = said(program, answer[4][2]) if program.listens and is_all else None
+            answer = (*answer[:4], (*answer[4][:2], heard) if heard else answer[4][:2])
         played.answers.append(answer)
 
     def name_errors(self, played: Sequence[PlayedProgram]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gametape.verify.fresh.agreement import same_value
+from gametape.verify.fresh.effects import heard, tokens_of
 from gametape.verify.fresh.program import ProgramStep, object_data
 from gametape.verify.in_sandbox import wire_protocol as words
 from gametape.verify.replay.transcript import StandIn
@@ -27,7 +28,10 @@ def is_guessable(
         return True
     own = [] if step.operation == words.GET else _arguments(step)
     given = _made_from([one for earlier in behind for one in _arguments(earlier)], own)
-    return all(_is_known(part, given, recorded_answers) for part in told_parts(answer))
+    said = heard(answer)
+    known = {token for value in given for token in tokens_of(str(value))}
+    parts = told_parts(answer)[: -1 if said else None]
+    return known >= {*said} and all(_is_known(part, given, recorded_answers) for part in parts)
 
 
 def _has_output(end: Any) -> bool:
@@ -36,11 +40,11 @@ def _has_output(end: Any) -> bool:
 
 
 def told_parts(answer: tuple[Any, ...]) -> list[Any]:
-    """All that an answer tells: its value, what plain arguments were changed to, and what was printed."""
+    """All that an answer tells: its value, what plain arguments were changed to, and what was printed or logged."""
     value = answer[2] if answer[0] == words.RETURN else None
     changed = [update[1] for update in answer[3] if type(update[0]) is int and len(update) > 1]
     printed = answer[4][0].rstrip() if answer[4] else ""
-    return [value, *changed, *([printed] if printed else [])]
+    return [value, *changed, *([printed] if printed else []), *([said] if (said := heard(answer)) else [])]
 
 
 def _is_known(value: Any, given: Sequence[Any], recorded_answers: set[str]) -> bool:

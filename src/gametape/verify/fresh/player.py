@@ -43,12 +43,13 @@ def converse(
     programs: Sequence[Program],
     played: Sequence[PlayedProgram],
     seconds: float,
+    in_waves: bool = False,
 ) -> bool:
     """Play programs, and add to `played` as answers come. Returns whether that came to its end."""
 
     def conversation(connection: FrameConnection, deadline: float) -> bool:
         session = ProgramConversation(connection, deadline, greeting)
-        session.play(programs, played)
+        session.play(programs, played, in_waves)
         session.name_errors(played)
         return not connection.unread
 
@@ -68,6 +69,7 @@ class ProgramPlayer:
         new: bool = False,
     ) -> None:
         self._greeting = greeting
+        self._in_waves = role == "reference"
         self._open = functools.partial(Replayer, loaded_task, sources, sandboxes, role, new)
         self._replayer = self._open()
         self._runs: list[VerifierRun] = []
@@ -120,7 +122,7 @@ class ProgramPlayer:
 
     def _converse(self, programs: Sequence[Program], played: Sequence[PlayedProgram], seconds: float) -> bool:
         """Whether the conversation came to its end."""
-        return converse(self._replayer, self._greeting, programs, played, seconds)
+        return converse(self._replayer, self._greeting, programs, played, seconds, self._in_waves)
 
     def renew(self) -> None:
         """Go on in another process."""

@@ -95,6 +95,10 @@ class Program:
     callbacks: dict[int, RecordedCallback] = field(default_factory=dict)
     look_ups: tuple[int, ...] = ()
     """Steps at the end that only look objects up by name, see `named_objects`."""
+    renewed: bool = False
+    """Whether it was drawn with other data in all places."""
+    listens: frozenset[str] = frozenset()
+    """What else of its answers counts, see `effects`: log records, warnings."""
 
     @functools.cached_property
     def key(self) -> str:

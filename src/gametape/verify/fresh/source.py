@@ -16,20 +16,24 @@ from typing import Any
 from gametape.record.loaded_task import LoadedTask
 from gametape.verify.expected_errors import errors_waited_for
 from gametape.verify.fresh.agreement import lineage
-from gametape.verify.fresh.bundles import AnsweredProgram, FreshCall, make_bundles, take_turns
+from gametape.verify.fresh.bundles import AnsweredProgram, FreshCall, compose_calls
 from gametape.verify.fresh.conversation import PlayedProgram
 from gametape.verify.fresh.corpus import Place, ValueCorpus
 from gametape.verify.fresh.differences import differing_steps
+from gametape.verify.fresh.effects import effects_listened_to
 from gametape.verify.fresh.guessable import is_guessable, told_parts
+from gametape.verify.fresh.guesses import GuessBook
 from gametape.verify.fresh.named_objects import named_answers, with_names
 from gametape.verify.fresh.object_fields import given_fields, with_questions, without_comparisons
 from gametape.verify.fresh.player import ProgramPlayer
 from gametape.verify.fresh.program import Program, ProgramStep
 from gametape.verify.fresh.program_edits import draw_program, program_places, with_other_orders
+from gametape.verify.fresh.renewal import renew_program
 from gametape.verify.fresh.strategies import reservoir
 from gametape.verify.fresh.transcript_reader import greeting, read_programs
 from gametape.verify.in_sandbox import wire_protocol as words
 from gametape.verify.machine_load import slowdown
+from gametape.verify.missing_functions import find_missing_functions
 from gametape.verify.replay.recording import reference_sources
 from gametape.verify.replay.sandbox import ReplaySandboxes
 from gametape.verify.replay.transcript import StandIn, Transcript
@@ -43,14 +47,16 @@ _ROUNDS = 6
 _ROUNDS_FOR_TURNS = 3
 """So many of these are made for functions that have fewer calls than their share, where there are enough calls."""
 _MOST_PROGRAMS = 400
-_MOST_BUNDLES = 0.2
-"""The share of such calls in a set, where there are others."""
 _HOPELESS = 60
 """A function of which so many drawn programs were tried, and none counted, is not tried again."""
 _START_SURE, _START_ASKED = 4, 0.1
 """After so many draws of a program that the starting tree answered otherwise it is asked only this often."""
 _CALLS_OF_PROGRAMS = 8
 """Calls of a verdict where each starts a program, which takes a hundred times longer than a call."""
+_RENEWED, _RENEWED_BEHIND = 0.25, 0.85
+"""How often all data of a program is new, and where what is missing is reached through other code."""
+_ENOUGH_RENEWED = 12
+"""Where there are so many, the others are not asked."""
 _MOST_PLACES = 40
 _DRAWN_VALUES = 24
 
@@ -68,6 +74,8 @@ class KnownProgram:
     to each would be known to be another one."""
     shown: bool = False
     """Whether a visible test makes the same calls."""
+    behind: bool = False
+    """Whether what is missing is none of the functions that it asks: they reach it."""
     tried: int = 0
     useful: int = 0
     start_differed: int = 0
@@ -102,6 +110,7 @@ class FreshSource:
     def __post_init__(self) -> None:
         self.corpus = ValueCorpus()
         self.known: dict[str, list[KnownProgram]] = {}
+        self._book = GuessBook()
         self._errors: dict[str, set[str]] = defaultdict(set)
         self._awaited_errors = frozenset(errors_waited_for(self.loaded_task.suite.files.values()))
         self._drawn: dict[Place, list[object]] = {}
@@ -114,7 +123,8 @@ class FreshSource:
         if self._is_prepared:
             return
         self._is_prepared = True
-        programs = read_programs(self.transcripts)
+        listens = effects_listened_to(self.loaded_task.suite.files.values())
+        programs = [replace(program, listens=listens) for program in read_programs(self.transcripts)]
         self.corpus.learn(programs)
         rng = random.Random(self.seed)
         changeable = [program for program in programs if program_places(program)]
@@ -131,6 +141,7 @@ class FreshSource:
         answers = self._play("a", changeable, preparing=True)
         untouched = self._play("start", changeable, preparing=True)
         slow = _slow_ones(changeable, answers)
+        missing = frozenset(item.qualname for item in find_missing_functions(self.loaded_task))
         for index, (program, answer, start) in enumerate(zip(changeable, answers, untouched, strict=True)):
             self._learn_errors(program, answer)
             recorded = PlayedProgram([*map(_as_recorded, program.steps, answer.answers)], answer.errors)
@@ -139,10 +150,12 @@ class FreshSource:
                 continue  # it takes long, or needs more of its test than its own calls
             decisive = differing_steps(program, answer, start)
             if decisive:
+                behind = not any(_names(program.steps[at], missing) for at in decisive)
                 known = KnownProgram(
-                    program, answer, decisive, _is_two_valued(program, answer, decisive), is_shown[index]
+                    program, answer, decisive, _is_two_valued(program, answer, decisive), is_shown[index], behind
                 )
                 self.known.setdefault(known.function, []).append(known)
+                self._book.learn(program, answer, decisive)
         for known in (one for some in self.known.values() for one in some):
             self._add_errors(known.answers)
         if self.known and all(one.program.starts_programs for some in self.known.values() for one in some):
@@ -180,15 +193,14 @@ class FreshSource:
         self.prepare()
         rng = random.Random(seed)
         wanted = self.calls if calls is None else calls
-        hard: list[AnsweredProgram] = []
-        easy: list[AnsweredProgram] = []
+        drawn: list[AnsweredProgram] = []
         keys: set[str] = set()
         answered_of: Counter[str] = Counter()
         for number in range(_ROUNDS):
             functions = self._hopeful()
             if not functions:
                 break
-            missing = wanted - len(self._calls(hard, easy, wanted, rng))
+            missing = wanted - len(self._calls(drawn, wanted, rng))
             share = -(-wanted // len(functions))
             behind = [function for function in functions if answered_of[function] < share]
             if missing <= 0 and (not behind or number >= _ROUNDS_FOR_TURNS):
@@ -198,8 +210,8 @@ class FreshSource:
                 if answered.key not in keys:
                     keys.add(answered.key)
                     answered_of[answered.function] += 1
-                    (easy if answered.guessable else hard).append(answered)
-        return self._calls(hard, easy, wanted, rng)
+                    drawn.append(answered)
+        return self._calls(drawn, wanted, rng)
 
     def _hopeful(self) -> list[str]:
         """The functions of which drawn programs count, as far as is known."""
@@ -209,31 +221,30 @@ class FreshSource:
             if any(one.useful for one in known) or sum(one.tried for one in known) < _HOPELESS
         )
 
-    def _calls(
-        self, hard: list[AnsweredProgram], easy: list[AnsweredProgram], wanted: int, rng: random.Random
-    ) -> list[FreshCall]:
-        """As many calls as wanted. A program whose answer can be guessed counts only together with others: with some of
-        the same function that have other answers, or with one whose answer cannot be guessed."""
-        by_function: dict[str, list[AnsweredProgram]] = defaultdict(list)
-        for program in easy:
-            by_function[program.function].append(program)
-        bundles, left = [], []
-        for function, programs in by_function.items():
-            recorded = [
-                AnsweredProgram(known.program, known.answers, function, True, True, True, known.shown)
+    def _calls(self, drawn: list[AnsweredProgram], wanted: int, rng: random.Random) -> list[FreshCall]:
+        """As many calls of these programs as wanted."""
+        renewed = [one for one in drawn if one.program.renewed or not one.behind]
+        drawn = renewed if len(renewed) >= _ENOUGH_RENEWED else drawn
+        measured = [replace(one, guesses=self._book.right(one.program, one.expected, one.decisive)) for one in drawn]
+
+        def recorded(function: str) -> list[AnsweredProgram]:
+            return [
+                AnsweredProgram(
+                    known.program,
+                    known.answers,
+                    function,
+                    known.guessable,
+                    kept=True,
+                    recorded=True,
+                    shown=known.shown,
+                    decisive=known.decisive,
+                    behind=known.behind,
+                    guesses=self._book.right(known.program, known.answers, known.decisive),
+                )
                 for known in self.known[function]
-                if known.guessable
             ]
-            made, rest = make_bundles(programs, recorded, rng)
-            bundles += made
-            left += rest
-        singles = [
-            FreshCall((program, left[index]) if index < len(left) else (program,)) for index, program in enumerate(hard)
-        ]
-        most_bundles = max(wanted - len(singles), int(wanted * _MOST_BUNDLES))
-        alone = {single.function for single in singles}
-        bundles.sort(key=lambda bundle: bundle.function in alone)
-        return take_turns([*singles, *bundles[:most_bundles]], wanted, rng)
+
+        return compose_calls(measured, recorded, self._book, wanted, rng)
 
     def _needed(self, missing: int) -> int:
         """How many programs are drawn for so many calls, as far as experience tells."""
@@ -248,7 +259,9 @@ class FreshSource:
         for number in range(count * 3):
             known = self.known[functions[number % len(functions)]]
             chosen = rng.choices(known, [one.weight for one in known])[0]
-            drawn = draw_program(chosen.program, self.corpus, self._drawn, rng)
+            renew = rng.random() < (_RENEWED_BEHIND if chosen.behind else _RENEWED)
+            make = renew_program if renew else draw_program
+            drawn = make(chosen.program, self.corpus, self._drawn, rng)
             if drawn is not None:
                 candidates.append((chosen, drawn))
             if len(candidates) == count:
@@ -286,7 +299,12 @@ class FreshSource:
                 for index in decisive
             )
             kept = not differing_steps(program, known.answers, played)
-            answered.append(AnsweredProgram(program, played, known.function, guessable, kept))
+            self._book.learn(program, played, decisive, drawn=True)
+            answered.append(
+                AnsweredProgram(
+                    program, played, known.function, guessable, kept, decisive=decisive, behind=known.behind
+                )
+            )
         return answered
 
     def _told(
@@ -336,6 +354,12 @@ class FreshSource:
         for player in self._players.values():
             player.close()
         self._players.clear()
+
+
+def _names(step: ProgramStep, missing: frozenset[str]) -> bool:
+    """Whether a step asks one of the missing functions, or makes an object of a class whose methods are missing."""
+    name = step.function.rpartition(":")[2]
+    return name in missing or f"{name}.__init__" in missing or step.operation == words.RUN_PROGRAM
 
 
 def _as_recorded(step: ProgramStep, answer: tuple[Any, ...]) -> tuple[Any, ...]:

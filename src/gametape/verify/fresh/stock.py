@@ -12,7 +12,7 @@ from gametape.verify.fresh.bundles import FreshCall, take_turns
 from gametape.verify.fresh.source import FreshSource
 from gametape.verify.fresh.stored_calls import CallSet
 
-_MOST_USES = 4
+_MOST_USES = 8
 _SETS_AHEAD = 3
 """Where less than so many sets are in stock, calls are drawn before one is taken."""
 

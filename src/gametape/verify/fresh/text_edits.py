@@ -13,6 +13,7 @@ DATE = re.compile(r"(?<!\d)[0-9]{4}-[0-9]{2}-[0-9]{2}(?!\d)")
 _TIME = re.compile(r"(?<![\d:])[0-9]{2}:[0-9]{2}(?::[0-9]{2})?(?![\d:])")
 _NUMBER = re.compile(f"{DATE.pattern}|{_TIME.pattern}|[0-9]+")
 _LONGEST = 4000
+_TRIES = 4
 _LOWER, _UPPER = "abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -34,6 +35,17 @@ class TextEdits:
             if changed != text and len(changed) <= _LONGEST and (changed or self.rng.random() < 0.2):
                 return changed
         return text
+
+    def renew(self, text: str) -> str:
+        """A text with other numbers and other free words in all places; where it has none, another text."""
+        new_words = {
+            word: self._unseen_word(word)
+            for word in dict.fromkeys(TOKEN.findall(text))
+            if word[0].isalpha() and word not in self.seen.common_words
+        }
+        numbered = _NUMBER.sub(lambda match: self.new_number(match.group()), text)
+        new = "".join(new_words.get(token, token) for token in TOKEN.findall(numbered))
+        return new if new != text else self.edit(text)
 
     def other(self) -> str:
         return self.rng.choice(self.seen.texts) if self.seen.texts else ""
@@ -64,6 +76,11 @@ class TextEdits:
         if others and self.rng.random() < 0.4:
             return _written_like(self.rng.choice(others), word)
         return "".join(self._new_letter(letter) if self.rng.random() < 0.6 else letter for letter in word)
+
+    def _unseen_word(self, word: str) -> str:
+        """A word of the same writing that no text of the place has, if a few tries give one."""
+        made = ("".join(map(self._new_letter, word)) for _ in range(_TRIES))
+        return next((new for new in made if new not in self.seen.words), word)
 
     def _new_letter(self, letter: str) -> str:
         for alphabet in (_LOWER, _UPPER):

@@ -28,6 +28,7 @@ _MOST_CALLS = 60
 """Calls of one program; what a test did after that is left out."""
 _MOST_BYTES = 1 << 16
 """The longest request or answer that a program may have."""
+_OBJECT_TEXT = "object {}"
 _LEFT_OUT = frozenset({words.HELLO, words.MODULE_NAMES, words.SIGNATURE})
 _OF_TEST = frozenset({words.MINE, words.CLASS, words.FUNCTION_OF_TEST, words.ERROR_OF_TEST, words.ITERATOR_OF_TEST})
 _INSTANCES = frozenset(
@@ -106,7 +107,39 @@ def read_requests(transcript: Transcript) -> DecodedTranscript:
             pending.size += len(frame.body)
             recorded.requests.append(pending)
             pending = None
+    return _with_texts_for_objects(recorded)
+
+
+def _with_texts_for_objects(recorded: DecodedTranscript) -> DecodedTranscript:
+    """The transcript with a text in place of each object of the test's own that the code was given and that has no
+    data. Where the code only keeps it and hands it back, a text does as well; where it asks something of it, the
+    reference does not answer as recorded, and the program is left out."""
+    numbers = {
+        part.payload[0]
+        for request in recorded.requests
+        for _, part in parts_of(request.fields)
+        if isinstance(part, StandIn) and part.kind == words.OBJECT_OF_TEST and part.payload[2] is None
+    }
+    if numbers:
+        for request in recorded.requests:
+            request.fields = _texts_for(request.fields, numbers)
+            request.answer = _texts_for(request.answer, numbers)
     return recorded
+
+
+def _texts_for(value: Any, numbers: set[int]) -> Any:
+    if isinstance(value, StandIn):
+        number = value.payload[0] if value.kind == words.OBJECT_OF_TEST else value.payload
+        if value.kind in (words.OBJECT_OF_TEST, words.YOURS) and number in numbers:
+            return _OBJECT_TEXT.format(number)
+        return StandIn(value.kind, _texts_for(value.payload, numbers))
+    if isinstance(value, Unbuilt):
+        return replace(value, items=_texts_for(value.items, numbers))
+    if type(value) in (list, tuple):
+        return type(value)(_texts_for(item, numbers) for item in value)
+    if type(value) is dict:
+        return {key: _texts_for(item, numbers) for key, item in value.items()}
+    return value
 
 
 def callback_key(args: Any, kwargs: Any) -> str:
