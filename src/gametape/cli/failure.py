@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import typer
 
-from gametape.cli.extras import what_to_install
 from gametape.cli.shared import emit_json, printable_line
 from gametape.core.errors import GametapeError
+from gametape.record.installation import what_to_install
 
 INTERNAL_ERROR = 70
 """The exit code of a fault of gametape itself, as in sysexits.h. Only then is there a traceback."""

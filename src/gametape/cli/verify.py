@@ -14,6 +14,7 @@ from gametape.terminal.wait_line import waiting
 
 if TYPE_CHECKING:
     from gametape.core.verdict import Verdict
+    from gametape.record.loaded_task import LoadedTask
     from gametape.verify.grader_report import TestDifference
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -61,6 +62,7 @@ def verify(
     root = home_directory(home)
     with waiting(f"loading {printable_path(task)}") as line:
         loaded_task = load_task(task, root, line.tell)
+    _tell_foreign(loaded_task, workspace)
     differences: Sequence[TestDifference] = ()
     others: Sequence[TestDifference] = ()
     with (
@@ -82,6 +84,16 @@ def verify(
         show_verdict(verdict, failures=not differences)
         show_differences([*differences, *others])
     raise typer.Exit(0 if verdict.passed else 1)
+
+
+def _tell_foreign(task: "LoadedTask", workspace: Path) -> None:
+    """Say before the wait that a workspace has no file of the task, and where there is one that has."""
+    names = task.start.files
+    if not workspace.is_dir() or any((workspace / name).exists() for name in names):
+        return
+    inner = workspace / "workspace"
+    meant = f"; did you mean {printable_path(inner)}?" if any((inner / name).exists() for name in names) else ""
+    typer.echo(f"gametape: {printable_path(workspace)} has no file of the task's tree{meant}", err=True)
 
 
 def show_differences(differences: "Sequence[TestDifference]") -> None:
