@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from gametape.cli.verify import tell_foreign
+from gametape.tasks.loader import load_task
+
 from .command import gametape
 
 ROOT = Path(__file__).parents[2]
@@ -135,6 +138,18 @@ def test_a_workspace_without_files(home: Path, tmp_path: Path) -> None:
     (tmp_path / "w").mkdir()
     code, verdict = verify(SLUGS, tmp_path / "w", home, "--profile", "train")
     assert (code, verdict["passed"], verdict["integrity"]) == (1, False, [])
+
+
+def test_a_workspace_of_something_else_is_told_before_the_wait(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = load_task(SLUGS, home)
+    run = tmp_path / "run"
+    solved(SLUGS, run / "workspace")
+    tell_foreign(task, run)
+    assert capsys.readouterr().err == f"gametape: {run} has no file of the task's tree; did you mean {run}/workspace?\n"
+    tell_foreign(task, run / "workspace")
+    assert capsys.readouterr().err == ""
 
 
 def test_kinds_of_reward(home: Path, tmp_path: Path) -> None:

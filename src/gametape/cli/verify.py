@@ -62,7 +62,7 @@ def verify(
     root = home_directory(home)
     with waiting(f"loading {printable_path(task)}") as line:
         loaded_task = load_task(task, root, line.tell)
-    _tell_foreign(loaded_task, workspace)
+    tell_foreign(loaded_task, workspace)
     differences: Sequence[TestDifference] = ()
     others: Sequence[TestDifference] = ()
     with (
@@ -86,7 +86,7 @@ def verify(
     raise typer.Exit(0 if verdict.passed else 1)
 
 
-def _tell_foreign(task: "LoadedTask", workspace: Path) -> None:
+def tell_foreign(task: "LoadedTask", workspace: Path) -> None:
     """Say before the wait that a workspace has no file of the task, and where there is one that has."""
     names = task.start.files
     if not workspace.is_dir() or any((workspace / name).exists() for name in names):
