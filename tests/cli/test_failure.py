@@ -52,7 +52,7 @@ def test_no_line_of_a_list_of_commands_is_cut_off(group: str) -> None:
     [
         (["slove"], "did you mean solve?"),
         (["trajectry", "check"], "did you mean trajectory?"),
-        (["task", "chek"], "no such command: task chek; did you mean check?"),
+        (["task", "chek"], "no such command: task chek; did you mean check or"),
         (["vault", "list"], "no such command: vault list; there are init, show,"),
         (["solve", "--mdoel", "x"], "did you mean --model"),
         (["eval", "--temprature=1"], "did you mean --temperature"),
