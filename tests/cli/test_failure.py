@@ -127,6 +127,18 @@ def test_an_interrupt_is_an_object_too(tmp_path: Path) -> None:
     assert err == b"gametape: interrupted\n"
 
 
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        (("--max-turns", "1.5"), "'--max-turns': expected a whole number ("),
+        (("--max-turns", "0"), "'--max-turns': expected greater than or equal to 1 ("),
+        (("--temperature", "warm"), "'--temperature': expected a number ("),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_said_in_plain_words(option: tuple[str, str], says: str) -> None:
+    assert says in run("solve", "t", "--out", "x", *option).err
+
+
 @pytest.mark.parametrize("words", [["goal", "list", "--json"], ["task", "show", str(SLUGS)]])
 def test_output_that_nobody_reads_is_no_answer_of_no(words: list[str], tmp_path: Path) -> None:
     reader, writer = os.pipe()
