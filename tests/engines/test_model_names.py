@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,12 @@ def test_a_name_that_is_none_is_bad_input(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(BadInput, match=re.escape(says)):
         resolve_model(name, tmp_path, scripts={"expert": lambda: []})
+
+
+def test_a_directory_without_weights_is_refused_without_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gametape.engines.torch.build", None)
+    with pytest.raises(BadInput, match=r"there are no weights of a model in it \(no config\.json\)"):
+        resolve_model(str(tmp_path), tmp_path)
 
 
 def test_a_port_that_cannot_be_is_bad_input(tmp_path: Path) -> None:

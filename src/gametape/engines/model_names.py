@@ -166,12 +166,14 @@ def _local_weights(name: str, home: Path) -> Path | None:
 
 
 def _weights(name: str, home: Path, egress: EgressPolicy) -> Model:
-    directory = _local_weights(name, home) or _from_hub(name, egress)
+    directory = find_weights(_local_weights(name, home) or _from_hub(name, egress))
+    if not (directory / "config.json").is_file():  # known before torch is loaded, which takes seconds
+        raise BadInput(f"{name}: there are no weights of a model in it (no config.json)")
     try:
         from gametape.engines.torch.build import open_torch_model  # noqa: PLC0415 - needs torch
     except ImportError as error:
         raise MissingDependency(f"{name} needs torch and transformers: {install_extra('train')} ({error})") from error
-    return open_torch_model(find_weights(directory), name)
+    return open_torch_model(directory, name)
 
 
 def find_weights(directory: Path) -> Path:
