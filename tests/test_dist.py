@@ -104,7 +104,7 @@ def test_verbs_work_from_an_empty_environment(installed: Path, tmp_path: Path) -
     )
     assert solved["outcome"] == "passed"
     coach = run(installed, tmp_path, "coach", solved["trajectory"], "--task", task, "--model", "smollm2")
-    assert (coach.returncode, "gametape[train]" in coach.stderr) == (3, True)
+    assert (coach.returncode, "[train]'" in coach.stderr) == (3, True)
     goal = ("--workspace", "examples/quickstart/shop", "--success", "pytest -q")
     model = ("--model", "scripted:examples/quickstart/turns.jsonl")
     assert answer(run(installed, tmp_path, "goal", "run", *goal, *model, "--json"))["reached"]
@@ -119,4 +119,5 @@ def test_what_needs_torch_says_so(installed: Path, tmp_path: Path, words: Sequen
     run(installed, tmp_path, "examples")
     done = run(installed, tmp_path, *words)
     assert (done.returncode, done.stderr.count("\n")) == (3, 1), done.stderr
-    assert "pip install 'gametape[train]'" in done.stderr
+    assert "pip install" in done.stderr
+    assert "[train]'" in done.stderr

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gametape.record.installation import command_line
 from tests.patience import HANG, wait_until
 
 from .command import GAMETAPE, run
@@ -28,7 +29,7 @@ def test_the_whole_demo_interrupted_and_taken_up(tmp_path: Path) -> None:
         os.kill(begun.pid, signal.SIGINT)
         said = begun.communicate(timeout=HANG)[1]
     assert begun.returncode == 130
-    assert f"go on with: gametape demo --resume {out}" in said.splitlines()[-1]
+    assert f"go on with: {command_line('demo', '--resume', out)}" in said.splitlines()[-1]
     done = run("demo", "--resume", out, *words)
     assert done.code == 0
     answer = done.answer

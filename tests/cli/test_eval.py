@@ -21,6 +21,7 @@ def test_worlds_have_everything_the_contract_names(tmp_path: Path) -> None:
     out = tmp_path / "out"
     words = ("eval", "worlds:moderate", "--model", "scripted:noisy", "-n", "4", "-k", "2", "--limit", "5", "--json")
     done = run(*words, "--out", out, "--seed", "7", "--trajectories")
+    assert done.err.splitlines()[0] == "evaluating: attempts (0 of 20)"
     answer = done.answer
     assert done.code == 0, done.err
     assert (answer["n"], answer["k"], answer["tasks"], answer["attempts"], answer["errors"]) == (4, 2, 5, 20, 0)

@@ -16,6 +16,8 @@ from gametape.cli.main import VERBS, app, main
 
 from .command import GAMETAPE, run
 
+SLUGS = Path(__file__).parents[2] / "examples/tasks/slugs"
+
 GROUPS = [
     verb
     for verb in VERBS
@@ -50,7 +52,8 @@ def test_no_line_of_a_list_of_commands_is_cut_off(group: str) -> None:
     [
         (["slove"], "did you mean solve?"),
         (["trajectry", "check"], "did you mean trajectory?"),
-        (["task", "chek"], "Did you mean 'check'"),
+        (["task", "chek"], "no such command: task chek; did you mean check or"),
+        (["vault", "list"], "no such command: vault list; there are init, show,"),
         (["solve", "--mdoel", "x"], "did you mean --model"),
         (["eval", "--temprature=1"], "did you mean --temperature"),
     ],
@@ -72,7 +75,7 @@ def test_the_near_name_is_suggested(words: list[str], near: str) -> None:
         (["eval", "/nowhere", "--model", "scripted:expert", "--json"], 2),
         (["solve", "t", "--max-turns", "many", "--json"], 2),
         (["audit", "{trajectory}", "--judge", "smollm2", "--json"], 3),
-        (["vault", "show", "nothing", "--vault", "{vault}", "--json"], 1),
+        (["vault", "show", "nothing", "--vault", "{vault}", "--json"], 2),
     ],
 )
 def test_every_failure_is_an_object_too(tmp_path: Path, words: list[str], code: int) -> None:
@@ -124,6 +127,29 @@ def test_an_interrupt_is_an_object_too(tmp_path: Path) -> None:
     assert err == b"gametape: interrupted\n"
 
 
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        (("--max-turns", "1.5"), "'--max-turns': expected a whole number ("),
+        (("--max-turns", "0"), "'--max-turns': expected greater than or equal to 1 ("),
+        (("--temperature", "warm"), "'--temperature': expected a number ("),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_said_in_plain_words(option: tuple[str, str], says: str) -> None:
+    assert says in run("solve", "t", "--out", "x", *option).err
+
+
+@pytest.mark.parametrize("words", [["goal", "list", "--json"], ["task", "show", str(SLUGS)]])
+def test_output_that_nobody_reads_is_no_answer_of_no(words: list[str], tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, GAMETAPE, *words]
+    environment = os.environ | {"GAMETAPE_HOME": str(tmp_path)}
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, env=environment, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
 def test_a_full_disk_under_stdout_is_said(tmp_path: Path) -> None:
     for words in (["--help"], ["doctor", "--json"], ["task", "show", "examples/tasks/double"]):
         with open("/dev/full", "w") as full:
@@ -165,7 +191,7 @@ def test_a_fault_of_our_own_keeps_its_traceback_and_is_an_object(
         (FileNotFoundError(2, "No such file or directory", "a/b"), 2, "a/b: No such file"),
         (OSError(28, "No space left on device"), 3, "free some space"),
         (OSError(24, "Too many open files"), 3, "Too many open files"),
-        (ModuleNotFoundError("No module named 'torch'", name="torch"), 3, "gametape[train]"),
+        (ModuleNotFoundError("No module named 'torch'", name="torch"), 3, "[train]'"),
         (MemoryError(), 3, "out of memory"),
         (ValueError("embedded null byte"), 2, "NUL"),
     ],

@@ -15,6 +15,7 @@ import pytest
 from gametape.cli.main import main
 from gametape.engines import model_discovery
 from gametape.engines.providers import Provider
+from gametape.record.installation import command_line
 from tests.cli.command import GAMETAPE
 from tests.engines.ollama.server import OllamaServer, Turn
 
@@ -76,7 +77,7 @@ def test_three_answers_make_a_configuration(
     assert document["providers"]["cellar"]["url"] == server.url
     assert "an agent can work with it" in out
     assert f"written: {config}" in out
-    assert "next:    gametape goal run" in out
+    assert f"next:    {command_line('goal', 'run')}" in out
 
 
 def test_a_key_is_found_but_never_written(

@@ -9,10 +9,11 @@ import pytest
 from gametape.cli.model_option import choose_budgets, find_model
 from gametape.core.errors import BadInput
 from gametape.core.user_config import BudgetConfig
+from gametape.record.installation import command_line
 
 from .command import gametape
 
-NO_MODEL = "no model: give --model, or type `gametape init`"
+NO_MODEL = f"no model: give --model, or type `{command_line('init')}`"
 
 
 @pytest.fixture

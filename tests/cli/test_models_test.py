@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gametape.record.installation import command_line
 from tests.cli.command import gametape, run
 from tests.engines.ollama.server import OllamaServer, Status, Turn
 from tests.engines.openai.server import FaultServer, Said
@@ -129,7 +130,7 @@ def test_the_list_says_which_model_is_used_and_why(tmp_path: Path) -> None:
     assert "work:MODEL" in names
     shown = gametape("models", env={**env, "GAMETAPE_MODEL": "smollm2"}, cwd=tmp_path).stdout
     assert "without --model: smollm2, from $GAMETAPE_MODEL" in shown
-    assert "type `gametape init`" in gametape("models", cwd=tmp_path).stdout
+    assert f"type `{command_line('init')}`" in gametape("models", cwd=tmp_path).stdout
 
 
 def test_a_server_that_refuses_to_stream_is_said_to(tmp_path: Path) -> None:

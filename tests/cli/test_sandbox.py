@@ -31,6 +31,19 @@ def test_success_is_exit_code_0() -> None:
     assert gametape("sandbox", "exec", "--", "true").returncode == 0
 
 
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("sh", "-c", "exit 3"), "gametape: the command ended with exit code 3\n"),
+        (("no-such-program",), "exit code 127 (there is no such program in the sandbox)\n"),
+    ],
+)
+def test_a_failure_is_said_to_a_person(words: tuple[str, ...], says: str) -> None:
+    done = gametape("sandbox", "exec", "--", *words)
+    assert done.returncode == 1
+    assert done.stderr.endswith(says)
+
+
 def test_a_program_that_reads_the_password_file() -> None:
     code, answer = execute("--", "python3", "-c", "print(open('/etc/shadow').read())")
     assert (code, answer["exit_code"], answer["killed_by"], answer["stdout"]) == (1, 1, None, "")

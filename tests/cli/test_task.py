@@ -147,7 +147,7 @@ def assert_one_line(ran: Ran, expected: str) -> None:
         (["export", str(SLUGS), "--format", "swebench", "--out", "no/out"], "no/out: cannot be written"),
         (["export", str(SLUGS), "--format", "csv", "--out", "out"], "--format"),
         (["export", str(SLUGS), "--out", "out"], "Missing option '--format'"),
-        (["chekc", str(SLUGS)], "No such command"),
+        (["chekc", str(SLUGS)], "no such command: task chekc"),
     ],
 )
 def test_wrong_words_are_one_line(words: list[str], expected: str, tmp_path: Path) -> None:

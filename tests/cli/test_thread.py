@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from gametape.cli.thread_view import short_model_name
+from gametape.record.installation import command_line
 from gametape.record.trajectory_file import load_trajectory
 
 from .command import GAMETAPE, run
@@ -85,7 +86,7 @@ def test_the_newest_thread_is_the_last(tmp_path: Path) -> None:
     older = run("thread", "new", "--model", model, *where, cwd=tmp_path)
     newer = run("thread", "new", "--model", model, *where, cwd=tmp_path)
     name = newer.out.strip()
-    assert newer.err == f"next: gametape thread say {name} 'TEXT'\n"
+    assert newer.err == f"next: {command_line('thread', 'say', name)} 'TEXT'\n"
     assert run("thread", "say", "last", "What is it?", *where).out == "It counts.\n"
     assert run("thread", "show", "last", *where, "--json").answer["thread"] == name
     assert run("thread", "show", older.out.strip(), *where, "--json").answer["said"] == 0

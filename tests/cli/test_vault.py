@@ -23,7 +23,7 @@ def test_a_person_reads_reviews_accepts_and_takes_back(tmp_path: Path) -> None:
     assert (loop["note"], loop["line"], loop["commit"]["who"]) == ("projects/ci", 1, "thread-1")
     assert run("vault", "search", "slow", *where, "--json").answer["hits"][0]["line"] == 2
     missing = run("vault", "show", "projects/nothing", *where)
-    assert (missing.code, missing.err) == (1, "gametape: there is no note projects/nothing\n")
+    assert (missing.code, missing.err) == (2, "gametape: there is no note projects/nothing\n")
     assert run("vault", "accept", *where, "--json").answer == {"accepted": ["projects/ci"]}
     taken_back = run("vault", "revert", "HEAD", *where, "--json")
     assert taken_back.answer["subject"].endswith("taken back")

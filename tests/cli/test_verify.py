@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from gametape.cli.verify import foreign_note
+from gametape.tasks.loader import load_task
+
 from .command import gametape
 
 ROOT = Path(__file__).parents[2]
@@ -135,6 +138,17 @@ def test_a_workspace_without_files(home: Path, tmp_path: Path) -> None:
     (tmp_path / "w").mkdir()
     code, verdict = verify(SLUGS, tmp_path / "w", home, "--profile", "train")
     assert (code, verdict["passed"], verdict["integrity"]) == (1, False, [])
+
+
+def test_a_workspace_of_something_else_is_told(home: Path, tmp_path: Path) -> None:
+    task, attempt = load_task(SLUGS, home), tmp_path / "attempt"
+    solved(SLUGS, attempt / "workspace")
+    assert foreign_note(task, attempt / "workspace") == ""
+    note = foreign_note(task, attempt)
+    assert note == f"gametape: {attempt} has no file of the task's tree; did you mean {attempt}/workspace?"
+    (tmp_path / "empty").mkdir()
+    done = gametape("verify", SLUGS, "--workspace", tmp_path / "empty", "--home", home, "--profile", "train")
+    assert done.stderr.count("empty has no file of the task's tree\n") == 1
 
 
 def test_kinds_of_reward(home: Path, tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """What a name may reach for."""
 
 import asyncio
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,31 @@ def test_a_hub_is_not_asked_where_nothing_may_leave(
     with pytest.raises(MissingDependency, match="the hub did not give it"):
         resolve_model("someone/something", tmp_path, EgressPolicy(local_only=local_only))
     assert asked == [{"name": "someone/something", "local_files_only": local_only}]
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("smolm2", "did you mean smollm2?"),
+        ("opnai:gpt", "did you mean openai:gpt?"),
+        ("scripted:exprt", "did you mean scripted:expert?"),
+        ("./weights", "no such directory"),
+        ("runs/policy", "no such directory"),
+    ],
+)
+def test_a_name_that_is_none_is_bad_input(
+    name: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "runs").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BadInput, match=re.escape(says)):
+        resolve_model(name, tmp_path, scripts={"expert": lambda: []})
+
+
+def test_a_directory_without_weights_is_refused_without_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gametape.engines.torch.build", None)
+    with pytest.raises(BadInput, match=r"there are no weights of a model in it \(no config\.json\)"):
+        resolve_model(str(tmp_path), tmp_path)
 
 
 def test_a_port_that_cannot_be_is_bad_input(tmp_path: Path) -> None:

@@ -61,6 +61,25 @@ def test_a_run_does_not_depend_on_how_many_are_under_way() -> None:
     assert len({passed for _, _, passed, _ in told(3)}) == 2
 
 
+def test_attempts_that_never_wait_can_be_cancelled() -> None:
+    ended: list[EvalAttempt] = []
+
+    async def run() -> None:
+        def count(attempt: EvalAttempt) -> None:
+            ended.append(attempt)
+            if len(ended) == 3:
+                running.cancel()
+
+        models = ModelSelector.for_items("scripted:expert", Path("/nowhere"), ITEMS)
+        settings = EvalSettings(attempts=50, jobs=2)
+        running = asyncio.ensure_future(evaluate(ITEMS, models, settings, NullAttemptStore(), count))
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+    asyncio.run(run())
+    assert len(ended) < 20
+
+
 class Refusing(ScriptedEngine):
     """Fails every second question."""
 

@@ -35,6 +35,9 @@ def test_every_kind_of_suite_is_found(tmp_path: Path) -> None:
     listed = tmp_path / "list.txt"
     listed.write_text("deep/katas/0001-strings\n\n  deep/katas/0000-arithmetic \n")
     assert names(listed, tmp_path) == ["katas/strings-1-0001", "katas/arithmetic-1-0000"]
+    listed.write_text("deep/katas/0001-strings\nnowhere\n")
+    with pytest.raises(BadInput, match=r"list\.txt, line 2: nowhere is no task directory"):
+        find_tasks(str(listed), tmp_path)
     make_suite(tmp_path / "worlds", preset("easy"), 4)
     assert len(names(tmp_path / "worlds", tmp_path)) == 4
     assert len(names("worlds:easy", tmp_path)) == 100

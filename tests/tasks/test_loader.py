@@ -358,3 +358,11 @@ def test_verdicts_depend_on_what_is_pinned_and_not_on_where_it_lies() -> None:
     digests = [replace(pinned, interpreter=Path(path)).digest for path in ("/a/python", "/b/python")]
     assert digests[0] == digests[1] == pinned.digest != other.digest
     assert replace(subject(), interpreter=Path("/a/python")).digest != subject().digest
+
+
+def test_a_directory_of_tasks_is_no_task_and_names_one(tmp_path: Path) -> None:
+    for name in ("b", "a"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "task.toml").write_text("")
+    with pytest.raises(BadInput, match=re.escape(f"one of the tasks in it is {tmp_path / 'a'}")):
+        load_task(tmp_path, tmp_path / "home")

@@ -76,6 +76,11 @@ class AttemptDirectory:
         finally:
             os.close(directory)
 
+    def require_empty(self) -> None:
+        """Refuse a directory in which something else is: an attempt never mixes with the files of somebody else."""
+        if not self.trajectory.exists() and any(self.root.iterdir()):
+            raise BadInput(f"{self.root}: not empty; give --out the name of a new directory")
+
     def create_journal(self, trajectory: Trajectory) -> Journal:
         """The journal of a new attempt. An attempt that is there is never overwritten."""
         if self.trajectory.exists():

@@ -102,9 +102,11 @@ async def solve(request: SolveRequest, resume: bool = False, on_step: StepCallba
             _check_same_request(request, begun)
             if finished := _finished_result(request, begun):
                 return finished
-        return await _attempt(
-            request, request.directory.create_journal(header) if header else request.directory.reopen_journal(), on_step
-        )
+            journal = request.directory.reopen_journal()
+        else:
+            request.directory.require_empty()
+            journal = request.directory.create_journal(header)
+        return await _attempt(request, journal, on_step)
 
 
 def _finished_result(request: SolveRequest, record: Trajectory) -> SolveResult | None:

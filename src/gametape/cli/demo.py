@@ -54,6 +54,7 @@ def demo(
     from gametape.demo.run import run_demo
     from gametape.demo.state import DemoState
     from gametape.record.errors import printable_path
+    from gametape.record.installation import command_line
 
     if resume and (out or quick or seed is not None):
         raise BadInput("--resume continues a demo as it was begun: give no --out, --seed or --quick with it")
@@ -63,10 +64,8 @@ def demo(
     try:
         answer = run_demo(state, Console(stderr=as_json, highlight=False, soft_wrap=True))
     except KeyboardInterrupt:
-        where = printable_path(directory)
-        raise Interrupted(
-            f"interrupted; what is done is in {where}; go on with: gametape demo --resume {where}"
-        ) from None
+        again = command_line("demo", "--resume", directory)
+        raise Interrupted(f"interrupted; what is done is in {printable_path(directory)}; go on with: {again}") from None
     if as_json:
         emit_json(answer)
     raise typer.Exit(0 if answer["told_apart"] else 1)

@@ -6,6 +6,7 @@ import time
 import typer
 
 from gametape.cli.shared import AsJson, Database, Home, emit_json, open_desk
+from gametape.record.installation import command_line
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -59,7 +60,7 @@ def status(home: Home = None, database: Database = None, as_json: AsJson = False
     if as_json:
         emit_json({"runner": runner, "errands": unfinished, "notices": notices})
         return
-    typer.echo(f"run by {runner}" if runner else "nobody runs it; start it with: gametape desk serve")
+    typer.echo(f"run by {runner}" if runner else f"nobody runs it; start it with: {command_line('desk', 'serve')}")
     for job in unfinished:
         typer.echo(f"{job['state']:8} {job['key']}")
     for notice in notices:

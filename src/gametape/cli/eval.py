@@ -19,7 +19,9 @@ from gametape.cli.budgets import (
 )
 from gametape.cli.model_option import ModelName, Temperature, choose_model, choose_sampling, usual_temperature
 from gametape.cli.shared import AsJson, ConstraintsFile, Home, LocalOnly, emit, load_constraints
+from gametape.record.errors import printable_path
 from gametape.record.home import writable_home
+from gametape.terminal.wait_line import WaitingLine, waiting
 
 if TYPE_CHECKING:
     from gametape.agent.constraints import Constraints
@@ -84,7 +86,7 @@ def evaluate(
       gametape eval worlds:moderate --model runs/first -n 8 -k 8 --out evals/first
     """
 
-    from gametape.core.errors import BadInput
+    from gametape.core.errors import BadInput, Interrupted
     from gametape.engines.egress_policy import EgressPolicy
     from gametape.evals.attempt_log import AttemptLog
     from gametape.evals.runner import EvalSettings, NullAttemptStore
@@ -121,12 +123,16 @@ def evaluate(
     }
     rollouts = out / "trajectories" if out and trajectories else None
     run = _EvalRun(model, root, EgressPolicy(local_only=local_only), limits.turns, rules, rollouts)
-    if out is None:
-        answer = settings | asyncio.run(run.evaluate(tasks, eval_settings, NullAttemptStore(), k))
-    else:
-        with AttemptLog.open(out, settings, resume) as log:
-            answer = settings | asyncio.run(run.evaluate(tasks, eval_settings, log, k))
-            answer |= _write_report(out, answer)
+    try:
+        if out is None:
+            answer = settings | asyncio.run(run.evaluate(tasks, eval_settings, NullAttemptStore(), k))
+        else:
+            with AttemptLog.open(out, settings, resume) as log:
+                answer = settings | asyncio.run(run.evaluate(tasks, eval_settings, log, k))
+                answer |= _write_report(out, answer)
+    except KeyboardInterrupt:
+        rest = f"--resume goes on with {printable_path(out)}" if out else "without --out nothing is kept"
+        raise Interrupted(f"interrupted; {rest}") from None
     emit(answer, as_json, _show)
 
 
@@ -196,7 +202,7 @@ def _write_report(out: Path, answer: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Bar:
-    """A progress bar on stderr: attempts that ended, and the share that passed."""
+    """Progress on stderr: attempts that ended, as a bar with the share that passed, else as a line now and then."""
 
     def __init__(self, total: int) -> None:
         from rich.console import Console
@@ -205,17 +211,28 @@ class _Bar:
         console = Console(stderr=True)
         columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[more]}"))
         self._progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self._lines = None if console.is_terminal else waiting("evaluating", console)
+        self._line: WaitingLine | None = None
         self._task = self._progress.add_task("attempts", total=total, more="")
-        self._passed = self._judged = 0
+        self._total = total
+        self._passed = self._judged = self._ended = 0
 
     def __enter__(self) -> "_Bar":
         self._progress.start()
+        if self._lines is not None:
+            self._line = self._lines.__enter__()
+            self._line.show_stage("attempts", 0, self._total)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
+        if self._lines is not None:
+            self._lines.__exit__(None, None, None)
 
     def show(self, attempt: "EvalAttempt") -> None:
+        self._ended += 1
+        if self._line is not None:
+            self._line.show_stage("attempts", self._ended, self._total)
         self._judged += attempt.passed is not None
         self._passed += bool(attempt.passed)
         more = f"{self._passed / self._judged:.0%} passed" if self._judged else "none judged"

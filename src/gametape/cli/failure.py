@@ -4,6 +4,7 @@ import contextlib
 import difflib
 import errno
 import os
+import re
 import sys
 import traceback
 from collections.abc import Iterable, Sequence
@@ -11,9 +12,9 @@ from typing import Any, NamedTuple
 
 import typer
 
-from gametape.cli.extras import what_to_install
 from gametape.cli.shared import emit_json, printable_line
 from gametape.core.errors import GametapeError
+from gametape.record.installation import what_to_install
 
 INTERNAL_ERROR = 70
 """The exit code of a fault of gametape itself, as in sysexits.h. Only then is there a traceback."""
@@ -100,12 +101,20 @@ def _takes_next_word(command: Any, word: str) -> bool:
 def _usage_message(error: typer.TyperException) -> str:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "gametape"
-    text = error.format_message().rstrip(".")
+    text = _in_plain_words(error.format_message().rstrip("."))
     option = getattr(error, "option_name", None)
     if context is not None and option and hasattr(error, "possibilities"):
         known = [name for param in context.command.get_params(context) for name in (*param.opts, *param.secondary_opts)]
         text = f"no such option: {option}" + close_matches(option, [name for name in known if name.startswith("-")])
     return f"{text} (try {path} --help)"
+
+
+def _in_plain_words(text: str) -> str:
+    """What a validator says about an option, without the validator's own words."""
+    text = re.sub(r": Input should be (.*?)(, unable to parse .*)?$", r": expected \1", text)
+    for jargon, plain in (("Value error, ", ""), ("a valid integer", "a whole number"), ("a valid number", "a number")):
+        text = text.replace(jargon, plain)
+    return text
 
 
 def _known_failure(error: Exception) -> Failure | None:

@@ -30,6 +30,7 @@ from gametape.cli.shared import (
     open_desk,
 )
 from gametape.record.home import home_directory
+from gametape.record.installation import command_line
 
 if TYPE_CHECKING:
     from gametape.desk.goals.goal import GoalDirectory
@@ -282,7 +283,7 @@ def _pursue(desk: "Desk", directory: "GoalDirectory", as_json: bool) -> None:
     try:
         answer = asyncio.run(cancel_on_interrupt(run_job(desk, job, goal_follower(directory).poll)))
     except asyncio.CancelledError:
-        raise Interrupted(f"interrupted; nothing is lost: gametape goal resume {name}") from None
+        raise Interrupted(f"interrupted; nothing is lost: {command_line('goal', 'resume', name)}") from None
     emit(answer, as_json, _show)
     raise typer.Exit(0 if answer["reached"] else answer.get("exit_code", 1))
 

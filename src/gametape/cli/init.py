@@ -12,6 +12,7 @@ import typer
 from gametape.cli.shared import AsJson, Home, emit, printable_line
 from gametape.core.errors import BadInput, GametapeError, MissingDependency
 from gametape.record.home import home_directory
+from gametape.record.installation import command_line
 
 if TYPE_CHECKING:
     from gametape.core.user_config import BudgetConfig, UserConfig
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 _TEST_SECONDS = 300.0
-_NEXT = "gametape goal run --workspace . --success 'pytest -q'"
+_NEXT = ("goal", "run", "--workspace", ".", "--success", "pytest -q")
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ def _first(found: "Sequence[FoundModel]") -> str:
         raise BadInput(f"{found[0].name}MODEL can be used ({found[0].what}): give --model with the model's name")
     raise MissingDependency(
         "no model was found here: set a provider's key ($OPENAI_API_KEY, $ANTHROPIC_API_KEY), start a server such as "
-        "Ollama, or type `gametape models fetch smollm2`; or give --model"
+        f"Ollama, or type `{command_line('models', 'fetch', 'smollm2')}`; or give --model"
     )
 
 
@@ -271,7 +272,7 @@ def _finish(
         if report:
             show_report(report)
         typer.echo(f"written: {file}")
-        typer.echo(f"next:    {_NEXT}")
+        typer.echo(f"next:    {command_line(*_NEXT)}")
 
     emit(answer, as_json, show)
     if problem is not None:

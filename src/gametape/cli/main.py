@@ -15,7 +15,7 @@ from gametape.cli import shared
 from gametape.cli.completion import PROGRAM, install_completion, prepare_completion, show_completion
 from gametape.cli.failure import Failure, close_matches, describe_failure, help_of, tell_failure, wants_json
 from gametape.cli.standard_streams import discard_output, prepare_streams
-from gametape.cli.verb_command import VerbCommand
+from gametape.cli.verb_command import CommandGroup, VerbCommand
 from gametape.core.errors import Interrupted
 from gametape.core.version import VERSION
 
@@ -51,6 +51,10 @@ VERBS = {
 }
 
 
+_NO_READER = 128 + signal.SIGPIPE
+"""The exit code where whoever read the output went away, as a shell has it: 1 would be an answer of "no"."""
+
+
 class VerbGroup(TyperGroup):
     """A group whose commands live in `gametape.cli.VERB` and are imported on use."""
 
@@ -61,6 +65,7 @@ class VerbGroup(TyperGroup):
         if cmd_name not in VERBS:
             return None
         verb = importlib.import_module(f"gametape.cli.{cmd_name}").app
+        verb.info.cls = CommandGroup
         for info in verb.registered_commands:
             info.cls = VerbCommand
         command = typer.main.get_command(verb)
@@ -149,8 +154,11 @@ def _run(words: list[str]) -> int:
         code = app(args=words, prog_name=PROGRAM, standalone_mode=False) or 0
     except BrokenPipeError:
         discard_output()
-        return 1
+        return _NO_READER
     except SystemExit as error:  # a signal, a broken pipe or a completion
+        if isinstance(error.__context__, BrokenPipeError):
+            discard_output()
+            return _NO_READER
         code = error.code if isinstance(error.code, int) else 0
         if code == 128 + signal.SIGTERM:
             tell_failure(Failure("terminated", code), _wants_json(words))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from gametape.cli.shared import AsJson, Home, emit_json, printable_line
+from gametape.cli.shared import AsJson, Home, count_of, emit_json, printable_line
 from gametape.record.errors import printable_path
 from gametape.record.home import home_directory
 
@@ -166,8 +166,10 @@ def _show(summary: "MiningSummary", out: Path) -> None:
     if summary.valid:
         console.print(Text(_describe_modes(summary)), soft_wrap=True)
     pace = f", {summary.seconds_per_candidate:.2f} s for a candidate" if summary.seconds_per_candidate else ""
+    tasks = count_of(len(summary.valid), "task")
     console.print(
-        Text(f"{len(summary.valid)} tasks in {printable_path(out)} ({summary.seconds:.0f} s{pace})"), soft_wrap=True
+        Text(f"{tasks} in {printable_path(out)} ({summary.seconds:.0f} s{pace})"),
+        soft_wrap=True,
     )
 
 

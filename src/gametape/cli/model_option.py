@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gametape.core.errors import BadInput
+from gametape.record.installation import command_line
 
 if TYPE_CHECKING:
     from gametape.core.messages import Sampling
@@ -45,7 +46,7 @@ def choose_model(given: str | None, workspace: Path | None = None) -> str:
     """The model to use; without a workspace, the current directory's configuration counts."""
     chosen = find_model(given, workspace)
     if chosen is None:
-        raise BadInput("no model: give --model, or type `gametape init`")
+        raise BadInput(f"no model: give --model, or type `{command_line('init')}`")
     return chosen.name
 
 
@@ -55,7 +56,7 @@ def find_model(given: str | None, workspace: Path | None = None) -> ChosenModel 
 
     if given is not None:
         if not given.strip():
-            raise BadInput("--model is empty; give a model, or type `gametape init`")
+            raise BadInput(f"--model is empty; give a model, or type `{command_line('init')}`")
         return ChosenModel(given, "--model")
     if named := os.environ.get(VARIABLE, "").strip():
         return ChosenModel(named, f"${VARIABLE}")

@@ -6,6 +6,7 @@ import typer
 
 from gametape.cli.shared import AsJson, Home, LocalOnly, emit, emit_json, printable_line
 from gametape.record.home import home_directory
+from gametape.record.installation import command_line
 
 if TYPE_CHECKING:
     from gametape.engines.model_report import ModelReport
@@ -50,7 +51,7 @@ def models(context: typer.Context, home: Home = None, as_json: AsJson = False) -
     columns = [Column("name"), Column("what it is", wraps=True), Column("here"), Column("trainable")]
     rows = [(row["name"], row["what"], _HERE[row["available"]], "yes" if row["trainable"] else "-") for row in names]
     print_table(columns, rows)
-    said = f"{default.name}, from {default.origin}" if default else "none; type `gametape init`"
+    said = f"{default.name}, from {default.origin}" if default else f"none; type `{command_line('init')}`"
     typer.echo(f"\nwithout --model: {printable_line(said)}")
 
 

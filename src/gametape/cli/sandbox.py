@@ -8,6 +8,8 @@ import typer
 
 from gametape.cli.shared import AsJson, emit_json
 
+_NO_SUCH_PROGRAM = 127
+
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 
@@ -76,4 +78,7 @@ def exec_(
             print(f"gametape: {request.summary()}", file=sys.stderr)
         if result.killed_by:
             print(f"gametape: ended by its limit on {result.killed_by}", file=sys.stderr)
+        elif result.exit_code:
+            why = " (there is no such program in the sandbox)" if result.exit_code == _NO_SUCH_PROGRAM else ""
+            print(f"gametape: the command ended with exit code {result.exit_code}{why}", file=sys.stderr)
     raise typer.Exit(0 if result.ok else 1)

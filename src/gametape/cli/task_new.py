@@ -7,6 +7,7 @@ import typer
 
 from gametape.cli.shared import AsJson, emit_json
 from gametape.record.errors import printable_path
+from gametape.record.installation import command_line
 
 _PARTS = (
     ("instruction.md", "what the agent is told"),
@@ -48,5 +49,5 @@ def new(
     for part, what in _PARTS:
         typer.echo(f"  {part:<22} {what}")
     typer.echo("then:")
-    typer.echo(f"  gametape task check {place} --hacks sample")
-    typer.echo(f"  gametape solve {place} --model MODEL")
+    typer.echo(f"  {command_line('task', 'check', directory)} --hacks sample")
+    typer.echo(f"  {command_line('solve', directory)} --model MODEL --out runs/first")

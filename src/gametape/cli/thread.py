@@ -31,6 +31,7 @@ from gametape.cli.shared import (
     open_desk,
 )
 from gametape.record.home import home_directory
+from gametape.record.installation import command_line
 
 if TYPE_CHECKING:
     from gametape.desk.threads.thread import ThreadDirectory
@@ -104,7 +105,7 @@ def new(
     directory = asyncio.run(create_thread(root, thread, _read_text(instructions) if instructions else ""))
     emit({"thread": name, "directory": str(directory.root), "vault": thread.vault}, as_json, name)
     if not as_json:
-        typer.echo(f"next: gametape thread say {name} 'TEXT'", err=True)
+        typer.echo(f"next: {command_line('thread', 'say', name)} 'TEXT'", err=True)
 
 
 def _hosts(hosts: list[str] | None, local_only: bool) -> list[str]:

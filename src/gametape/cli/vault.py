@@ -52,7 +52,7 @@ def show(
       gametape vault show --used
     """
     from gametape.cli.vault_view import print_names, print_note, print_uses
-    from gametape.core.errors import NotFound
+    from gametape.core.errors import BadInput
 
     opened = _open(vault, home)
     if used:
@@ -65,7 +65,7 @@ def show(
         return
     text = opened.read(note)
     if text is None:
-        raise NotFound(f"there is no note {note}")
+        raise BadInput(f"there is no note {note}")
     emit_json({"note": opened.resolve_name(note), "text": text}) if as_json else print_note(text)
 
 

@@ -4,10 +4,24 @@ import re
 from pathlib import Path
 from typing import Any, get_args
 
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
+
+from gametape.cli.failure import close_matches
 
 _COMMON = ("--home", "--database", "--json", "--help")
 _EXIT_CODES = "Exit codes: 0 yes; 1 the answer is no; 2 bad input; 3 something is missing here."
+
+
+class CommandGroup(TyperGroup):
+    """A verb with commands of its own."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Refuse a name that is none as an unknown verb is refused: with the nearest one, or else with all."""
+        known = self.list_commands(ctx)
+        if args[0] not in known:
+            meant = close_matches(args[0], known) or f"; there are {', '.join(known)}"
+            ctx.fail(f"no such command: {ctx.info_name} {args[0]}{meant}")
+        return super().resolve_command(ctx, args)
 
 
 class VerbCommand(TyperCommand):

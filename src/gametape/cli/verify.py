@@ -14,6 +14,7 @@ from gametape.terminal.wait_line import waiting
 
 if TYPE_CHECKING:
     from gametape.core.verdict import Verdict
+    from gametape.record.loaded_task import LoadedTask
     from gametape.verify.grader_report import TestDifference
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -61,17 +62,31 @@ def verify(
     root = home_directory(home)
     with waiting(f"loading {printable_path(task)}") as line:
         loaded_task = load_task(task, root, line.tell)
+    note = foreign_note(loaded_task, workspace)
+
+    def show_stage(stage: str, done: int, total: int) -> None:
+        tell_note()
+        line.show_stage(stage, done, total)
+
+    def tell_note() -> None:
+        """Once: before the wait, or with the verdict where there was none to wait for."""
+        nonlocal note
+        if note:
+            typer.echo(note, err=True)
+        note = ""
+
     differences: Sequence[TestDifference] = ()
     others: Sequence[TestDifference] = ()
     with (
         waiting(f"verifying {printable_path(task)}") as line,
-        Verifier(loaded_task, root, keep_verdicts=cache, on_progress=line.show_stage) as verifier,
+        Verifier(loaded_task, root, keep_verdicts=cache, on_progress=show_stage) as verifier,
     ):
         if grader:
             graded = verifier.grade(workspace, profile, reward)
             verdict, differences, others = graded.verdict, graded.differences, graded.others
         else:
             verdict = verifier.verify(workspace, profile, reward)
+    tell_note()
     if as_json:
         answer = verdict.model_dump(mode="json")
         if grader:
@@ -82,6 +97,16 @@ def verify(
         show_verdict(verdict, failures=not differences)
         show_differences([*differences, *others])
     raise typer.Exit(0 if verdict.passed else 1)
+
+
+def foreign_note(task: "LoadedTask", workspace: Path) -> str:
+    """What to say of a workspace that has no file of the task: that it has none, and where there is one that has."""
+    names = task.start.files
+    if not workspace.is_dir() or any((workspace / name).exists() for name in names):
+        return ""
+    inner = workspace / "workspace"
+    meant = f"; did you mean {printable_path(inner)}?" if any((inner / name).exists() for name in names) else ""
+    return f"gametape: {printable_path(workspace)} has no file of the task's tree{meant}"
 
 
 def show_differences(differences: "Sequence[TestDifference]") -> None:

@@ -13,12 +13,6 @@ class BadInput(GametapeError):
     exit_code = 2
 
 
-class NotFound(GametapeError):
-    """What was asked for is not there (exit code 1)."""
-
-    exit_code = 1
-
-
 class MissingDependency(GametapeError):
     """The machine lacks something (exit code 3); the text says what and how to get it."""
 

@@ -12,6 +12,7 @@ from gametape.demo import stages, view
 from gametape.demo.arms import train_arms
 from gametape.demo.state import DemoState
 from gametape.record.errors import printable_path
+from gametape.record.installation import install_extra
 from gametape.studio.comparison import ArmComparison
 from gametape.studio.report import write_report
 from gametape.studio.run_files import RunFiles
@@ -34,9 +35,7 @@ def run_demo(state: DemoState, console: Console) -> dict[str, Any]:
     try:
         import torch  # noqa: F401 - better refused now than after the first stages
     except ImportError as error:
-        raise MissingDependency(
-            f"training needs torch and transformers: pip install 'gametape[train]' ({error})"
-        ) from error
+        raise MissingDependency(f"training needs torch and transformers: {install_extra('train')} ({error})") from error
     for number, (name, title, run_stage, show) in enumerate(_STAGES, start=1):
         console.print(f"\n[bold]{number}. {title}[/]")
         if name not in state.data:

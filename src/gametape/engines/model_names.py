@@ -18,6 +18,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from gametape.engines.providers import PROVIDERS, Provider, ProviderTable
 from gametape.engines.retry import RetryingModel, RetryPolicy
 from gametape.engines.scripted import ScriptedTurn, read_script, scripted_model
 from gametape.record.config_file import read_user_config
+from gametape.record.installation import command_line, install_extra
 
 ScriptFactory = Callable[[], Sequence[ScriptedTurn]]
 EMBEDDED_MODEL = "smollm2"
@@ -134,7 +136,9 @@ def _scripted(name: str, rest: str, scripts: Mapping[str, ScriptFactory]) -> Mod
     if not rest or not path.is_file():
         known = f"{', '.join(scripts)} or " if scripts else ""
         why = f" ({rest} is a script for tasks and worlds, of `solve` and `eval`)" if rest in _TASK_SCRIPTS else ""
-        raise BadInput(f"{name}: no such script here{why}; give {known}a file of JSON lines")
+        near = get_close_matches(rest, scripts, n=1)
+        meant = f" did you mean scripted:{near[0]}?" if near else ""
+        raise BadInput(f"{name}: no such script here{why};{meant} give {known}a file of JSON lines")
     return scripted_model(name, read_script(path))
 
 
@@ -143,27 +147,33 @@ def _local_weights(name: str, home: Path) -> Path | None:
     if name == EMBEDDED_MODEL:
         directory = home / "models" / EMBEDDED_MODEL
         if not directory.is_dir():
-            raise MissingDependency("smollm2 has not been fetched yet; type: gametape models fetch smollm2")
+            fetch = command_line("models", "fetch", EMBEDDED_MODEL)
+            raise MissingDependency(f"smollm2 has not been fetched yet; type: {fetch}")
         return directory
     if Path(name).is_dir():
         return Path(name)
+    if name.startswith((".", "~")) or (_HUB_ID.fullmatch(name) and Path(name).parent.is_dir()):
+        raise BadInput(f"{name}: no such directory of weights or of a training run")
     if not _HUB_ID.fullmatch(name):
+        kind, colon, rest = name.partition(":")
+        near = get_close_matches(kind, PROVIDERS if colon else [EMBEDDED_MODEL], n=1)
+        meant = f" did you mean {near[0]}{colon}{rest}?" if near else ""
         raise BadInput(
-            f"{name}: no such model; give smollm2, a directory, PROVIDER:MODEL ({', '.join(PROVIDERS)}), "
+            f"{name}: no such model;{meant} give smollm2, a directory, PROVIDER:MODEL ({', '.join(PROVIDERS)}), "
             "MODEL@URL or scripted:FILE"
         )
     return None
 
 
 def _weights(name: str, home: Path, egress: EgressPolicy) -> Model:
-    directory = _local_weights(name, home) or _from_hub(name, egress)
+    directory = find_weights(_local_weights(name, home) or _from_hub(name, egress))
+    if not (directory / "config.json").is_file():  # known before torch is loaded, which takes seconds
+        raise BadInput(f"{name}: there are no weights of a model in it (no config.json)")
     try:
         from gametape.engines.torch.build import open_torch_model  # noqa: PLC0415 - needs torch
     except ImportError as error:
-        raise MissingDependency(
-            f"{name} needs torch and transformers: pip install 'gametape[train]' ({error})"
-        ) from error
-    return open_torch_model(find_weights(directory), name)
+        raise MissingDependency(f"{name} needs torch and transformers: {install_extra('train')} ({error})") from error
+    return open_torch_model(directory, name)
 
 
 def find_weights(directory: Path) -> Path:
@@ -211,7 +221,7 @@ def _from_hub(name: str, egress: EgressPolicy) -> Path:
 
         return Path(snapshot_download(name, local_files_only=egress.local_only))
     except ImportError as error:
-        raise MissingDependency(f"{name} is on a hub: pip install 'gametape[train]' ({error})") from error
+        raise MissingDependency(f"{name} is on a hub: {install_extra('train')} ({error})") from error
     except Exception as error:  # whatever the hub's client raises, the model is not to be had
         raise MissingDependency(
             f"{name}: not a directory here, and the hub did not give it: {type(error).__name__}"

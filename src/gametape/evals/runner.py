@@ -76,6 +76,7 @@ async def evaluate(
                 store.add(attempt)
             finished[index, number] = attempt
             on_attempt(attempt)
+            await asyncio.sleep(0)  # an attempt in memory may never wait, and then nobody could cancel
 
     workers = [asyncio.create_task(work()) for _ in range(settings.jobs)]
     try:

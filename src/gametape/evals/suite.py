@@ -143,7 +143,12 @@ def _task_directories(path: Path) -> Iterator[Path]:
             raise read_error(path, error) from error
         except UnicodeDecodeError as error:
             raise BadInput(f"{printable_path(path)}: not a list of task directories: not UTF-8") from error
-        yield from (path.parent / line.strip() for line in lines if line.strip())
+        for number, line in enumerate(map(str.strip, lines), start=1):
+            if line and not (path.parent / line).is_dir():
+                where = f"{printable_path(path)}, line {number}"
+                raise BadInput(f"{where}: {printable_path(Path(line))} is no task directory")
+            if line:
+                yield path.parent / line
 
 
 def _world_script(world: World, expert: Expert) -> AttemptScript:

@@ -89,7 +89,9 @@ def _refuse_odd_entries(path: Path) -> None:
     if not path.is_dir():
         _refuse(path, Problem("", "a task directory" + (", not a file" if path.exists() else ", but there is nothing")))
     if not (path / "task.toml").exists():
-        _refuse(path, Problem("", "a task directory, but there is no task.toml in it"))
+        tasks = sorted(file.parent for file in path.glob("*/task.toml"))
+        more = f"; one of the tasks in it is {printable_path(tasks[0])}" if tasks else ""
+        _refuse(path, Problem("", f"a task directory, but there is no task.toml in it{more}"))
     for directory, inner, files in os.walk(path, onerror=_raise):
         for entry in (Path(directory, name) for name in [*inner, *files]):
             kind = entry.lstat().st_mode

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from gametape.core.errors import BadInput, MissingDependency
 from gametape.core.step import Step
 from gametape.core.trajectory import Trajectory
+from gametape.record.installation import install_extra
 from gametape.watch.observed_step import parse_seconds
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def export_traces(trajectories: list[Trajectory], url: str) -> int:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
         from opentelemetry.sdk.trace.export import SpanExportResult  # noqa: PLC0415
     except ImportError:
-        raise MissingDependency("OpenTelemetry is not installed: pip install 'gametape[otel]'") from None
+        raise MissingDependency(f"OpenTelemetry is not installed: {install_extra('otel')}") from None
     if not url.startswith(("http://", "https://")):
         raise BadInput(f"{url}: expected the http or https address of an OTLP receiver")
     exporter = OTLPSpanExporter(endpoint=f"{url.rstrip('/')}/v1/traces", timeout=_SECONDS)

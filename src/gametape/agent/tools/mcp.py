@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 from gametape.core.errors import BadInput, MissingDependency
 from gametape.core.messages import ToolResult
 from gametape.core.protocols import Tool, Workspace
+from gametape.record.installation import pip_install
 from gametape.sandbox.backend import SandboxSpec
 from gametape.sandbox.interactive import InteractiveProcess, open_interactive
 from gametape.sandbox.keeper_client import SandboxError
@@ -134,7 +135,7 @@ class McpServer:
 async def attach_server(server: McpServer, backend: str = "bubblewrap") -> AsyncIterator[list[Tool]]:
     """Start a server and yield its tools. Raises `SandboxError` where it does not come up or does not speak MCP."""
     if importlib.util.find_spec("mcp") is None:
-        raise MissingDependency("attaching MCP servers needs the mcp package; pip install 'gametape[mcp]'")
+        raise MissingDependency(f"attaching MCP servers needs the mcp package: {pip_install('mcp')}")
     policy = server.policy.with_limits(wall_seconds=_LIFETIME)
     argv = ["python3", "-I", "-c", _SHIM, *server.command]
     process = await asyncio.to_thread(open_interactive, SandboxSpec(policy=policy), argv, backend)

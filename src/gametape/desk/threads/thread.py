@@ -25,6 +25,7 @@ from gametape.core.errors import BadInput, GametapeError
 from gametape.core.validation import problems_from
 from gametape.record.atomic import write_atomically
 from gametape.record.errors import read_error
+from gametape.record.installation import command_line
 
 _ID = re.compile(r"thread-[0-9]{8}-[0-9a-f]{6}")
 
@@ -122,7 +123,7 @@ def thread_directory(home: Path, thread_id: str) -> ThreadDirectory:
     if len(matches) > 1:
         raise BadInput(f"{thread_id}: begins the names of {len(matches)} threads; give more of it")
     if not matches:
-        raise BadInput(f"{thread_id}: no such thread; gametape thread list shows them")
+        raise BadInput(f"{thread_id}: no such thread; `{command_line('thread', 'list')}` shows them")
     return ThreadDirectory(threads_root(home) / matches[0])
 
 

@@ -19,6 +19,7 @@ from gametape.desk.host_git import blob_id
 from gametape.desk.vault.git import VaultGit
 from gametape.desk.vault.note_files import note_name, read_notes, read_regular_file
 from gametape.record.atomic import write_atomically
+from gametape.record.installation import command_line
 from gametape.record.lock import locked
 
 AGENT = "gametape"
@@ -223,9 +224,9 @@ def create_repository(root: Path, files: Mapping[str, bytes], message: str) -> V
 def open_repository(root: Path) -> VaultRepository:
     repository = VaultRepository(root.resolve())
     if not repository.git.git_directory.is_dir():
-        raise BadInput(f"{root}: no vault here; type: gametape vault init --vault {root}")
+        raise BadInput(f"{root}: no vault here; type: {command_line('vault', 'init', '--vault', root)}")
     if repository.head is None:
-        raise BadInput(f"{root}: this vault has no commit yet; type: gametape vault init --vault {root}")
+        raise BadInput(f"{root}: this vault has no commit yet; type: {command_line('vault', 'init', '--vault', root)}")
     return repository
 
 
