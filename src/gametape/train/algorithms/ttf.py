@@ -108,7 +108,8 @@ class Ttf(Rlvr):
         start_M, packed = micro.start_logprobs(anchored), micro.packed
         positions = _positions_of(anchored.samples, packed)
         targets = torch.cat([span.positions_S for span in packed.target_rows])
-        free = ~torch.isin(positions, targets) & (start_M > _CONFIDENT)
+        held_M = torch.zeros_like(packed.targets_M, dtype=torch.bool).index_fill_(0, targets, True)
+        free = ~held_M[positions] & (start_M > _CONFIDENT)
         rl = self.config.rl
         logp_K, _ = token_logprobs(
             micro.hidden_ME[positions], micro.head_VE, packed.targets_M[positions], rl.temperature
@@ -152,9 +153,9 @@ def _replacement(target: DistillTarget, segment: TokenSegment, prompt: int) -> T
 def _positions_of(samples: Sequence[TrainSample], packed: PackedBatch) -> Tensor:
     """Which of the chosen tokens belong to these samples, in the samples' order."""
     wanted = {id(sample.segment) for sample in samples}
-    rows = [at for at, sample in enumerate(packed.samples) if id(sample.segment) in wanted]
-    positions_BT = packed.positions_BT[rows]
-    return positions_BT[positions_BT >= 0]
+    flags = [np.full(len(one.sampled_positions), id(one.segment) in wanted) for one in packed.samples]
+    (positions_K,) = on_device([np.flatnonzero(np.concatenate(flags))], packed.targets_M.device)
+    return positions_K
 
 
 class Teacher:
