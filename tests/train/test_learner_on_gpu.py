@@ -119,7 +119,7 @@ def test_nothing_waits_for_the_gpu_before_the_step(way, monkeypatch):
             torch.cuda.set_sync_debug_mode("default")
 
     monkeypatch.setattr(learner._gradient, "add", watched)
-    assert learner.update(families.batch_of(1), 1, 1).steps == 1
+    assert learner.update(families.batch_of(), 1, 1).steps == 1
     learner.close()
 
 
