@@ -63,6 +63,8 @@ class VarlenCall:
     """Each node's own rows, all of them in order; otherwise contexts, with their rows here:"""
     queries_S: Tensor
     keys_K: Tensor
+    spans: int = 0
+    """How many they are, where all have one number of queries and one of keys; else 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,10 +103,13 @@ class AttentionPlan:
         own_ends, query_ends, key_ends, queries_S, keys_K = on_device(arrays, self.device)
         own_ends, query_ends, key_ends = (ends.to(torch.int32) for ends in (own_ends, query_ends, key_ends))
         longest = max(self.lengths)
-        own = VarlenCall(own_ends, own_ends, longest, longest, True, queries_S[:0], keys_K[:0])
+        own = VarlenCall(
+            own_ends, own_ends, longest, longest, True, queries_S[:0], keys_K[:0], _alike_spans(self.lengths)
+        )
         if not queries:
             return (own,)
-        return own, VarlenCall(query_ends, key_ends, max(queries), max(keys), False, queries_S, keys_K)
+        spans = min(_alike_spans(queries), _alike_spans(keys))
+        return own, VarlenCall(query_ends, key_ends, max(queries), max(keys), False, queries_S, keys_K, spans)
 
     @property
     def _context_rows(self) -> tuple[list[Rows], list[Rows]]:
@@ -121,6 +126,17 @@ def on_device(arrays: Sequence[npt.NDArray[Any]], device: torch.device | str) ->
         flat = flat.pin_memory().to(device, non_blocking=True)
     pieces = flat.split([array.size for array in arrays])
     return [piece.view(array.shape) for piece, array in zip(pieces, arrays, strict=True)]
+
+
+def equal_spans(spans: int, length: int, causal: bool, device: torch.device | str) -> VarlenCall:
+    """So many spans, each with as many keys as queries, whose rows are all there are."""
+    ends = torch.arange(0, (spans + 1) * length, length, dtype=torch.int32, device=device)
+    none = ends[:0].long()
+    return VarlenCall(ends, ends, length, length, causal, none, none, spans)
+
+
+def _alike_spans(lengths: Sequence[int]) -> int:
+    return len(lengths) if len(set(lengths)) == 1 else 0
 
 
 def _ends(lengths: Sequence[int]) -> Rows:

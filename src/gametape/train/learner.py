@@ -194,8 +194,8 @@ class LocalLearner:
 
     def _step(self, batch: TrainBatch, step: int, spent: float, totals: UpdateTotals) -> None:
         optim, network = self._config.optim, self.policy.network
-        totals.read()
         norm = clip_grad_norm((parameter.grad for parameter in network.parameters()), optim.clip_norm)
+        totals.read()
         totals.gradient += norm.value
         totals.steps += 1
         if not norm.finite or self._ranks.any(not math.isfinite(totals.loss)):

@@ -127,7 +127,8 @@ def plan_memory(shape: Shape, config: RunConfig, placement: Placement, free: int
     }
     whole = {
         "gathered layers": 2 * total // shape.layers * narrow if apart or many else 0,
-        "head and logits": (0 if rank else shape.head * 8)
+        # Targets take their logits from the same room, and keep a gradient of the head of their own.
+        "head and logits": (0 if rank else shape.head * (12 if ttf else 8))
         + BYTES_PER_LOGIT[placement.device] * LOGITS_AT_A_TIME[placement.device],
         "activations (estimate)": rows * shape.width * narrow * (shape.layers * kept + _KEPT_PER_LAYER),
     }

@@ -220,7 +220,7 @@ def cap_norm(gradients: Iterable[Tensor | None], most: float) -> None:
     there = [gradient for gradient in gradients if gradient is not None]
     if there:
         norm = whole(torch.nn.utils.get_total_norm(there))
-        torch._foreach_mul_(there, torch.where(norm.isfinite(), (most / norm).clamp(max=1.0), 1.0))
+        torch._foreach_mul_(there, (most / norm).clamp(max=1.0).masked_fill(~norm.isfinite(), 1.0))
 
 
 class EndNorm:

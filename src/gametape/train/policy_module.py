@@ -5,7 +5,6 @@ checkpointing of activations) works as it does elsewhere. All parameters are rea
 gradient goes back through what it gives out: that is what lets FSDP gather the ones and reduce the others.
 """
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -19,7 +18,7 @@ from gametape.core.errors import BadInput
 from gametape.train.batch import PackedBatch
 from gametape.train.narrow_layers import narrow_layers
 from gametape.train.packing import PackedTokens
-from gametape.train.token_logprobs import span_logits, token_logprobs
+from gametape.train.token_logprobs import token_logprobs
 from gametape.train.tree_layers import TreePass, attention_window, use_tree_attention
 
 if TYPE_CHECKING:
@@ -86,10 +85,10 @@ class PolicyModule(nn.Module):  # type: ignore[misc]
         return token_logprobs(rows_ME, outputs.head_VE, batch.targets_M, temperature)[0]
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
-    def logits_at(self, packed: PackedTokens, spans: Sequence[Tensor], temperature: float) -> list[Tensor]:
-        """[S, V] for each span of rows."""
+    def hidden_at(self, packed: PackedTokens, rows_T: Tensor) -> tuple[Tensor, Tensor]:
+        """The last hidden states of these rows, and the matrix that makes logits of them."""
         outputs = self(packed)
-        return [span_logits(outputs.hidden_NE[rows_S], outputs.head_VE, temperature) for rows_S in spans]
+        return outputs.hidden_NE[rows_T], outputs.head_VE
 
     def checkpoint_activations(self) -> None:
         """Compute layers again in the backward instead of keeping what they computed."""

@@ -60,13 +60,13 @@ class Ranks:
 
     def sum(self, tensor: Tensor) -> Tensor:
         """The sum over all ranks, in place."""
-        if self.mesh:
+        if self.world > 1:
             dist.all_reduce(tensor)
         return tensor
 
     def gather(self, value: T) -> list[T]:
-        """The value of each rank, by rank."""
-        if not self.mesh:
+        """The value of each rank, by rank. One rank keeps its own as it is: messages would have to wait for its GPU."""
+        if self.world == 1:
             return [value]
         values: list[T | None] = [None] * self.world
         dist.all_gather_object(values, value)
@@ -75,7 +75,7 @@ class Ranks:
     def share(self, values: dict[int, Tensor], lengths: Mapping[int, int], like: Tensor) -> dict[int, Tensor]:
         """Vectors by key that each rank has some of, in all ranks. `lengths` has the key and the length of each, in the
         same order everywhere; keys themselves may differ."""
-        if not self.mesh:
+        if self.world == 1:
             return values
         flat = like.new_zeros(sum(lengths.values()))
         pieces = dict(zip(lengths, flat.split(list(lengths.values())), strict=True))
@@ -86,6 +86,7 @@ class Ranks:
 
     def any(self, condition: bool) -> bool:
         """Whether it holds on any rank."""
-        if not self.mesh:
+        if self.world == 1:
             return condition
+        assert self.mesh
         return bool(self.sum(torch.tensor(float(condition), device=self.mesh.device_type)))

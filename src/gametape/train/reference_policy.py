@@ -22,7 +22,13 @@ class ReferencePolicy(Protocol):
 
     def chosen_logprobs(self, batch: PackedBatch, temperature: float) -> Tensor: ...
 
-    def logits_at(self, packed: PackedTokens, spans: Sequence[Tensor], temperature: float) -> list[Tensor]: ...
+    def hidden_at(self, packed: PackedTokens, rows_T: Tensor) -> tuple[Tensor, Tensor]:
+        """As they are until `release`."""
+        ...
+
+    def release(self) -> None:
+        """What `hidden_at` gave is no longer needed."""
+        ...
 
     def modules(self) -> Sequence[PolicyModule]:
         """Modules of its own, to be sharded."""
@@ -60,10 +66,12 @@ class PolicyCopy:
         self._module.release()
         return logp_M
 
-    def logits_at(self, packed: PackedTokens, spans: Sequence[Tensor], temperature: float) -> list[Tensor]:
-        logits: list[Tensor] = self._module.logits_at(packed, spans, temperature)
+    def hidden_at(self, packed: PackedTokens, rows_T: Tensor) -> tuple[Tensor, Tensor]:
+        hidden_TE, head_VE = self._module.hidden_at(packed, rows_T)
+        return hidden_TE, head_VE
+
+    def release(self) -> None:
         self._module.release()
-        return logits
 
     def modules(self) -> Sequence[PolicyModule]:
         return (self._module,)
@@ -95,10 +103,13 @@ class AdapterView:
             logp_M: Tensor = self._policy.chosen_logprobs(batch, temperature)
         return logp_M
 
-    def logits_at(self, packed: PackedTokens, spans: Sequence[Tensor], temperature: float) -> list[Tensor]:
+    def hidden_at(self, packed: PackedTokens, rows_T: Tensor) -> tuple[Tensor, Tensor]:
         with self._adapters.using(self._used):
-            logits: list[Tensor] = self._policy.logits_at(packed, spans, temperature)
-        return logits
+            hidden_TE, head_VE = self._policy.hidden_at(packed, rows_T)
+        return hidden_TE, head_VE
+
+    def release(self) -> None:
+        """Nothing is its own."""
 
     def modules(self) -> Sequence[PolicyModule]:
         return ()

@@ -54,7 +54,7 @@ class _WideProduct(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def forward(ctx: Any, hidden_SE: Tensor, head_VE: Tensor) -> Tensor:
         ctx.save_for_backward(hidden_SE, head_VE)
-        return _logits(hidden_SE, head_VE, 1.0)
+        return wide_logits(hidden_SE, head_VE, 1.0)
 
     @staticmethod
     def backward(ctx: Any, grad_SV: Tensor) -> tuple[Tensor | None, Tensor | None]:
@@ -73,7 +73,7 @@ class _TokenLogprobs(torch.autograd.Function):  # type: ignore[misc]
         logp_M, entropy_M, lse_M = (hidden_ME.new_empty(len(hidden_ME), dtype=wide) for _ in range(3))
         for start in range(0, len(hidden_ME), rows):
             at = slice(start, start + rows)
-            logits_CV = _logits(hidden_ME[at], head_VE, temperature)
+            logits_CV = wide_logits(hidden_ME[at], head_VE, temperature)
             found = _fused(_statistics) if hidden_ME.is_cuda else _statistics
             logp_M[at], entropy_M[at], lse_M[at] = found(logits_CV, targets_M[at])
         ctx.save_for_backward(hidden_ME, head_VE, targets_M, lse_M, entropy_M)
@@ -92,7 +92,7 @@ class _TokenLogprobs(torch.autograd.Function):  # type: ignore[misc]
         pull_M = torch.zeros_like(lse_M) if grad_logp_M is None else grad_logp_M / ctx.temperature
         for start in range(0, len(hidden_ME), ctx.rows):
             at = slice(start, start + ctx.rows)
-            logits_CV = _logits(hidden_ME[at], head_VE, ctx.temperature)
+            logits_CV = wide_logits(hidden_ME[at], head_VE, ctx.temperature)
             if hidden_ME.is_cuda and grad_entropy_M is None:
                 pulled = _fused(logit_gradients)
                 grad_CV = pulled(logits_CV, targets_M[at], lse_M[at], pull_M[at], hidden_ME.dtype)
@@ -109,7 +109,7 @@ class _TokenLogprobs(torch.autograd.Function):  # type: ignore[misc]
             if grad_hidden_ME is not None:
                 grad_hidden_ME[at] = grad_CV @ head_VE
             if grad_head_VE is not None:
-                _add_product(grad_head_VE, grad_CV.t(), hidden_ME[at])
+                add_product(grad_head_VE, grad_CV.t(), hidden_ME[at])
         return grad_hidden_ME, None if grad_head_VE is None else grad_head_VE.to(head_VE.dtype), None, None, None
 
 
@@ -133,7 +133,7 @@ def logit_gradients(logits_CV: Tensor, targets_C: Tensor, lse_C: Tensor, pull_C:
     return ((is_target_CV.to(probs_CV.dtype) - probs_CV) * pull_C[:, None]).to(dtype)
 
 
-def _logits(hidden_CE: Tensor, head_VE: Tensor, temperature: float) -> Tensor:
+def wide_logits(hidden_CE: Tensor, head_VE: Tensor, temperature: float) -> Tensor:
     """In float32 or better; factors of 16 bits are summed in float32, and the sums are not rounded."""
     wide = torch.promote_types(hidden_CE.dtype, torch.float32)
     if hidden_CE.dtype == wide:
@@ -145,7 +145,7 @@ def _logits(hidden_CE: Tensor, head_VE: Tensor, temperature: float) -> Tensor:
     return logits_CV if temperature == 1.0 else logits_CV.div_(temperature)
 
 
-def _add_product(total_VE: Tensor, left_VC: Tensor, right_CE: Tensor) -> None:
+def add_product(total_VE: Tensor, left_VC: Tensor, right_CE: Tensor) -> None:
     if total_VE.dtype == left_VC.dtype:
         total_VE.addmm_(left_VC, right_CE)
     else:

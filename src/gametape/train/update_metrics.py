@@ -1,5 +1,6 @@
 """What an update did, in numbers: sums over its forwards, and the line of the log that they become."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -122,10 +123,10 @@ class UpdateTotals:
     def add_mismatch(self, packed: PackedBatch, logp_M: Tensor) -> None:
         """`logp_M` comes from the weights at the start of the update."""
         own_M = packed.versions_M == self.version
-        gaps_M = torch.where(own_M, (logp_M - packed.sampled_logp_M.to(logp_M)).abs(), 0.0)
+        gaps_M = (logp_M - packed.sampled_logp_M.to(logp_M)).abs().masked_fill(~own_M, 0.0)
         self.own = self.own + own_M.sum()
         self.mismatch = self.mismatch + gaps_M.sum()
-        self.mismatch_max = torch.maximum(torch.as_tensor(self.mismatch_max).to(gaps_M), gaps_M.max())
+        self.mismatch_max = gaps_M.max().clamp(min=self.mismatch_max)
 
     def metrics(self, lines: int, targets: int = 0) -> UpdateMetrics:
         if not lines:
@@ -149,23 +150,29 @@ class UpdateTotals:
         )
 
     def _weights(self) -> dict[str, float] | None:
-        if not self.importance:
-            return None
-        weight_M = torch.cat([importance.weight_M for importance in self.importance])
-        capped = torch.cat([importance.truncated_M for importance in self.importance])
-        return _distribution(weight_M) | {"truncated": float(capped.double().mean())}
+        return self._of_tokens("weight_BT", "truncated_BT", "truncated")
 
     def _ratios(self) -> dict[str, float] | None:
+        return self._of_tokens("ratio_BT", "clipped_BT", "clipped")
+
+    def _of_tokens(self, values: str, flags: str, share: str) -> dict[str, float] | None:
+        """Over the tokens in the masks of the losses."""
         if not self.importance:
             return None
-        ratio_M = torch.cat([importance.ratio_M for importance in self.importance])
-        clipped_M = torch.cat([importance.clipped_M for importance in self.importance])
-        return _distribution(ratio_M) | {"clipped": float(clipped_M.double().mean())}
+        values_N, flags_N, mask_N = (
+            torch.cat([getattr(importance, name).flatten() for importance in self.importance])
+            for name in (values, flags, "mask_BT")
+        )
+        return _distribution(values_N, flags_N, mask_N, share)
 
 
-def _distribution(values_M: Tensor) -> dict[str, float]:
-    ordered_M = values_M.double().sort().values
-    last = len(ordered_M) - 1
-    places = {"least": 0, **{name: round(share * last) for name, share in _QUANTILES.items()}, "most": last}
-    mean, *values = torch.stack([ordered_M.mean(), *(ordered_M[place] for place in places.values())]).tolist()
-    return {"mean": mean, **dict(zip(places, values, strict=True))}
+def _distribution(values_N: Tensor, flags_N: Tensor, mask_N: Tensor, share: str) -> dict[str, float]:
+    """Tokens outside the mask are sorted behind the others, so that a GPU is waited for once."""
+    values_N, count = values_N.double(), mask_N.sum().double()
+    ordered_N, last = values_N.masked_fill(~mask_N, math.inf).sort().values, count - 1
+    places = {"least": 0.0, **_QUANTILES, "most": 1.0}
+    at_P = torch.stack([(part * last).round().long() for part in places.values()])
+    mean = values_N.masked_fill(~mask_N, 0.0).sum() / count
+    flagged = (flags_N & mask_N).sum() / count
+    first, *found, flagged_share = torch.cat((mean[None], ordered_N[at_P], flagged[None])).tolist()
+    return {"mean": first, **dict(zip(places, found, strict=True)), share: flagged_share}

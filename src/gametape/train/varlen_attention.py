@@ -1,5 +1,5 @@
-"""Tree attention by FlashAttention's kernel for spans of any length: a call for all own rows, read where they lie, and
-one for all contexts. For CUDA in half precision.
+"""Tree attention by kernels for spans of any length, or of one: a call for all own rows, read where they lie, and one
+for all contexts. For CUDA in half precision.
 """
 
 from typing import Any
@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from gametape.train.attention_plan import AttentionPlan, VarlenCall
+from gametape.train.dense_attention import chosen_kernel
 
 _ops: Any = torch.ops.aten
 
@@ -78,9 +79,8 @@ def _in_pieces(tensor_SHD: Tensor) -> Tensor:
 
 
 def _forward(q_SHD: Tensor, k_KGD: Tensor, v_KGD: Tensor, call: VarlenCall) -> tuple[Tensor, Tensor]:
-    spans = call.query_ends, call.key_ends, call.most_queries, call.most_keys
-    out_SHD, lse_HS, *_ = _ops._flash_attention_forward(q_SHD, k_KGD, v_KGD, *spans, 0.0, call.causal, False)
-    return out_SHD, lse_HS
+    forward, _ = chosen_kernel(q_SHD, k_KGD, call, (flash_forward, flash_backward))
+    return forward(q_SHD, k_KGD, v_KGD, call)
 
 
 def _backward(
@@ -93,7 +93,27 @@ def _backward(
     call: VarlenCall,
 ) -> list[Tensor]:
     """`out` and `lse` are those of the whole softmax, of which these keys are a part."""
+    _, backward = chosen_kernel(q_SHD, k_KGD, call, (flash_forward, flash_backward))
+    return backward(grad_SHD, out_SHD, lse_HS, q_SHD, k_KGD, v_KGD, call)
+
+
+def flash_forward(q_SHD: Tensor, k_KGD: Tensor, v_KGD: Tensor, call: VarlenCall) -> tuple[Tensor, Tensor]:
     spans = call.query_ends, call.key_ends, call.most_queries, call.most_keys
-    unused = torch.zeros(2, dtype=torch.uint64, device=q_SHD.device)  # the random state of dropout, which is off
+    out_SHD, lse_HS, *_ = _ops._flash_attention_forward(q_SHD, k_KGD, v_KGD, *spans, 0.0, call.causal, False)
+    return out_SHD, lse_HS
+
+
+def flash_backward(
+    grad_SHD: Tensor,
+    out_SHD: Tensor,
+    lse_HS: Tensor,
+    q_SHD: Tensor,
+    k_KGD: Tensor,
+    v_KGD: Tensor,
+    call: VarlenCall,
+) -> list[Tensor]:
+    """`out` and `lse` are those of the whole softmax, of which these keys are a part."""
+    spans = call.query_ends, call.key_ends, call.most_queries, call.most_keys
+    unused = torch.empty(2, dtype=torch.uint64, device=q_SHD.device)  # the random state of dropout, which is off
     ends = grad_SHD, q_SHD, k_KGD, v_KGD, out_SHD, lse_HS.contiguous()
     return list(_ops._flash_attention_backward(*ends, *spans, 0.0, call.causal, unused, unused[:0]))

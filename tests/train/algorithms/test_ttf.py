@@ -57,13 +57,14 @@ def test_the_branch_beside_its_line_reads_what_a_line_of_its_own_would(policy: T
     )
     chosen = pack_samples(samples(0.5, -0.5), branches=True)
     hidden_NE, head_VE, _ = PolicyModule(policy.network)(chosen.packed)
-    packed = beside.logits_for(chosen.target_rows, hidden_NE, head_VE, 1.0)
-    separate = apart.logits_for(pack_samples(samples(0.5, -0.5)).target_rows, hidden_NE, head_VE, 1.0)
+    packed = beside.rows_for(chosen.target_rows, hidden_NE, head_VE)
+    separate = apart.rows_for(pack_samples(samples(0.5, -0.5)).target_rows, hidden_NE, head_VE)
     assert (packed.tokens_read, separate.tokens_read) == (2 * (4 + 4), 2 * (19 + 4 + 4 + 5))
-    for one, other in zip([*packed.hinted, *packed.unhinted], [*separate.hinted, *separate.unhinted], strict=True):
-        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(packed.hinted_TE, separate.hinted_TE, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(packed.plain_TE, separate.plain_TE, atol=1e-5, rtol=1e-5)
     plain = policy.network(torch.tensor([[*segment(36, 0).ids[:19], 5, 6, 7, 8, *segment(36, 0).ids[20:24]]])).logits
-    torch.testing.assert_close(packed.hinted[0], plain[0, 22:26], atol=1e-5, rtol=1e-5)
+    hinted_SV = span_logits(packed.hinted_TE[:4], packed.head_VE)
+    torch.testing.assert_close(hinted_SV, plain[0, 22:26], atol=1e-5, rtol=1e-5)
 
 
 def test_a_hint_may_lie_in_what_lines_share(policy: TrainablePolicy) -> None:
@@ -76,10 +77,10 @@ def test_a_hint_may_lie_in_what_lines_share(policy: TrainablePolicy) -> None:
     hidden_NE, head_VE, _ = PolicyModule(policy.network)(chosen.packed)
     ids = segment(36, 1).ids
     plain = policy.network(torch.tensor([[*ids[:6], 5, 6, 7, 8, *ids[10:14]]])).logits
-    reading = Teacher(PolicyModule(policy.network), TTFConfig(teacher="current")).logits_for(
-        chosen.target_rows, hidden_NE, head_VE, 1.0
+    reading = Teacher(PolicyModule(policy.network), TTFConfig(teacher="current")).rows_for(
+        chosen.target_rows, hidden_NE, head_VE
     )
-    (teacher_SV,) = reading.hinted
+    teacher_SV = span_logits(reading.hinted_TE, reading.head_VE)
     torch.testing.assert_close(teacher_SV, plain[0, 9:13], atol=1e-5, rtol=1e-5)
     student_SV = span_logits(hidden_NE[chosen.target_rows[0].rows_S], head_VE)
     torch.testing.assert_close(student_SV, policy.network(torch.tensor([ids])).logits[0, 9:13], atol=1e-5, rtol=1e-5)

@@ -98,7 +98,9 @@ def adapt(policy: TrainablePolicy) -> Adapters:
     return policy.adapters
 
 
-def expected_of_adapters(family: str, batch: TrainBatch, config: Any) -> tuple[float, dict[str, Tensor]]:
+def expected_of_adapters(
+    family: str, batch: TrainBatch, config: Any, rounded_on: str | None = None
+) -> tuple[float, dict[str, Tensor]]:
     """By the chain rule, from the gradient of the weights that have the adapters in them."""
     adapters = adapt(policy_of(family)).tensors()
     pairs: dict[str, dict[str, Tensor]] = {}
@@ -107,7 +109,7 @@ def expected_of_adapters(family: str, batch: TrainBatch, config: Any) -> tuple[f
         pairs.setdefault(owner, {})[side] = tensor.double()
     scale = ALPHA / RANK
     added = {f"{owner}.weight": scale * pair["B"] @ pair["A"] for owner, pair in pairs.items()}
-    loss, gradients = expected(family, batch, config, added)
+    loss, gradients = expected(family, batch, config, added, rounded_on)
     found = {}
     for owner, pair in pairs.items():
         slope = gradients[f"{owner}.weight"]
@@ -117,20 +119,25 @@ def expected_of_adapters(family: str, batch: TrainBatch, config: Any) -> tuple[f
 
 
 def expected(
-    family: str, batch: TrainBatch, config: Any, added: Params | None = None
+    family: str, batch: TrainBatch, config: Any, added: Params | None = None, rounded_on: str | None = None
 ) -> tuple[float, dict[str, Tensor]]:
     """The loss and its gradient in float64, every sample by itself through transformers' own forward. What is `added`
-    to the weights is not in the start and in the teacher."""
+    to the weights is not in the start and in the teacher. With `rounded_on` transformers' forward and backward are in
+    bfloat16 on that device, which says how near to the exact ones they can come; losses are exact all the same."""
     network = exact(policy_of(family).network)
     params = params_of(network)
     current = {name: tensor + (added or {}).get(name, 0) for name, tensor in params.items()}
     mixture = family.endswith("moe")
 
+    place, kind = (rounded_on, torch.bfloat16) if rounded_on else ("cpu", torch.float64)
+    network = network.to(place)
+
     def states(given: Params, _config: Any, ids: Sequence[int]) -> Tensor:
+        placed = {name: tensor.to(place, kind) for name, tensor in given.items()}
         called = torch.func.functional_call(
-            network, dict(given), (torch.tensor([list(ids)]),), {"output_hidden_states": True}
+            network, placed, (torch.tensor([list(ids)], device=place),), {"output_hidden_states": True}
         )
-        return called.hidden_states[-1][0]
+        return called.hidden_states[-1][0].double().cpu()
 
     balance = _balance(network) if mixture else None
     policies = Policies(current, current, params, params, network.config, states, balance)

@@ -7,6 +7,7 @@ of samples, `loss` or `extra_loss` for another objective, `make_source` or `make
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import torch
@@ -59,7 +60,7 @@ class MicroBatch:
     start_logprobs: Callable[[PackedBatch], Tensor]
     """Log-probabilities of chosen tokens under the weights that the run began with."""
 
-    @property
+    @cached_property
     def logp_BT(self) -> Tensor:
         return self.packed.to_padded(self.logp_M)
 

@@ -3,10 +3,12 @@ learns to do without the hint what a teacher would do after it. The tables are `
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import islice
 from math import log
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,25 +18,18 @@ from gametape.core.token_segments import TokenSegment
 from gametape.engines.token_conversation import TokenModel
 from gametape.train.algorithms.base import ExtraLoss, MicroBatch
 from gametape.train.algorithms.rlvr import Rlvr
+from gametape.train.attention_plan import on_device
 from gametape.train.batch import PackedBatch, TargetRows, TrainBatch, TrainSample, pack_for_teacher, pack_samples
 from gametape.train.coach_annotator import CoachAnnotator
-from gametape.train.losses import (
-    anchor_loss,
-    disagreement_weights,
-    divergence,
-    effect_weights,
-    prefix_ratios,
-    ttf_loss,
-)
+from gametape.train.losses import anchor_loss, discounts_after, prefix_ratios, weighed_divergence
 from gametape.train.policy_module import PolicyModule
 from gametape.train.reference_policy import make_reference
 from gametape.train.rollouts import AnnotatedEpisode, DistillTarget, GroupAnnotator, RolloutGroup, TargetMetrics
-from gametape.train.token_logprobs import span_logits, token_logprobs
+from gametape.train.span_divergence import SpanReading, TeacherRows, read_spans
+from gametape.train.token_logprobs import token_logprobs
 
 _CONFIDENT = log(0.5)
 """The anchor holds tokens that the start gave more than this."""
-_TOP_TOKENS = 5
-"""How many of the likeliest tokens are written down for people to look at."""
 
 
 class Ttf(Rlvr):
@@ -92,11 +87,11 @@ class Ttf(Rlvr):
         spans, ttf, temperature = micro.packed.target_rows, self.config.ttf, self.config.rl.temperature
         if not spans:
             return None
-        student = [span_logits(micro.hidden_ME[span.positions_S], micro.head_VE, temperature) for span in spans]
-        teacher = self.teacher.logits_for(spans, micro.hidden_NE, micro.head_VE.detach(), temperature)
-        cap = self.config.rl.importance_cap
-        chosen = micro.packed.targets_M, micro.packed.sampled_logp_M
-        term, figures = ttf_loss_term(spans, student, teacher, *chosen, ttf, cap)
+        positions_T = torch.cat([span.positions_S for span in spans])
+        teacher = self.teacher.rows_for(spans, micro.hidden_NE, micro.head_VE.detach())
+        ids_T, sampled_T = micro.packed.targets_M[positions_T], micro.packed.sampled_logp_M[positions_T]
+        reading = read_spans(micro.hidden_ME[positions_T], micro.head_VE, teacher, ids_T, ttf.beta, temperature)
+        term, weights_T = ttf_loss_term(spans, reading, sampled_T, ttf, self.config.rl.importance_cap)
         loss = ttf.weight * term / (micro.batch.rollouts * ttf.normalizer_tokens)
         tokens_read = teacher.tokens_read
         if ttf.anchor:
@@ -104,7 +99,8 @@ class Ttf(Rlvr):
             anchored = anchored.to(micro.logp_M.device)
             loss = loss + ttf.anchor * self._anchor(micro, anchored)
             tokens_read += len(anchored.packed.ids_N)
-        return ExtraLoss(loss, ttf.clip_norm, tokens_read, lambda: [each.metrics() for each in figures])
+        columns = _columns(reading, ids_T, weights_T)
+        return ExtraLoss(loss, ttf.clip_norm, tokens_read, lambda: _target_metrics(spans, columns))
 
     def _anchor(self, micro: MicroBatch, anchored: PackedBatch) -> Tensor:
         """Divergence from the start of the run at those chosen tokens of samples with a target that are none of it, and
@@ -112,7 +108,8 @@ class Ttf(Rlvr):
         start_M, packed = micro.start_logprobs(anchored), micro.packed
         positions = _positions_of(anchored.samples, packed)
         targets = torch.cat([span.positions_S for span in packed.target_rows])
-        free = ~torch.isin(positions, targets) & (start_M > _CONFIDENT)
+        held_M = torch.zeros_like(packed.targets_M, dtype=torch.bool).index_fill_(0, targets, True)
+        free = ~held_M[positions] & (start_M > _CONFIDENT)
         rl = self.config.rl
         logp_K, _ = token_logprobs(
             micro.hidden_ME[positions], micro.head_VE, packed.targets_M[positions], rl.temperature
@@ -156,18 +153,9 @@ def _replacement(target: DistillTarget, segment: TokenSegment, prompt: int) -> T
 def _positions_of(samples: Sequence[TrainSample], packed: PackedBatch) -> Tensor:
     """Which of the chosen tokens belong to these samples, in the samples' order."""
     wanted = {id(sample.segment) for sample in samples}
-    rows = [at for at, sample in enumerate(packed.samples) if id(sample.segment) in wanted]
-    positions_BT = packed.positions_BT[rows]
-    return positions_BT[positions_BT >= 0]
-
-
-@dataclass(frozen=True)
-class TeacherLogits:
-    """A teacher's logits at each span, after the hint and without it, and how many tokens it read for them."""
-
-    hinted: list[Tensor]
-    unhinted: list[Tensor]
-    tokens_read: int
+    flags = [np.full(len(one.sampled_positions), id(one.segment) in wanted) for one in packed.samples]
+    (positions_K,) = on_device([np.flatnonzero(np.concatenate(flags))], packed.targets_M.device)
+    return positions_K
 
 
 class Teacher:
@@ -188,19 +176,20 @@ class Teacher:
 
     def follow(self) -> None:
         """After an update of the policy."""
+        if self._reference:
+            self._reference.release()
         if self._reference and self._config.teacher == "ema":
             self._reference.follow(1 - self._config.ema)
 
-    def logits_for(
-        self, spans: Sequence[TargetRows], hidden_NE: Tensor, head_VE: Tensor, temperature: float
-    ) -> TeacherLogits:
-        """Its logits at each span, without a gradient."""
+    def rows_for(self, spans: Sequence[TargetRows], hidden_NE: Tensor, head_VE: Tensor) -> TeacherRows:
+        """Its last hidden states at the tokens of all spans, one span after the other."""
         if self._reference is None:
-            with torch.no_grad():
-                return _logits_beside(spans, hidden_NE, head_VE, temperature)
+            return _rows_beside(spans, hidden_NE, head_VE)
         packed, hinted, plain = pack_for_teacher(spans)
-        logits = self._reference.logits_at(packed.to(hidden_NE.device), [*hinted, *plain], temperature)
-        return TeacherLogits(logits[: len(hinted)], logits[len(hinted) :], len(packed.ids_N))
+        (rows_T,) = on_device([torch.cat([*hinted, *plain]).numpy()], hidden_NE.device)
+        found_TE, teacher_VE = self._reference.hidden_at(packed.to(hidden_NE.device), rows_T)
+        hinted_TE, plain_TE = found_TE.chunk(2)
+        return TeacherRows(hinted_TE, plain_TE, teacher_VE, len(packed.ids_N))
 
     def tensors(self) -> dict[str, Tensor]:
         return self._reference.tensors() if self._reference else {}
@@ -210,92 +199,75 @@ class Teacher:
             self._reference.load(tensors)
 
 
-def _logits_beside(
-    spans: Sequence[TargetRows], hidden_NE: Tensor, head_VE: Tensor, temperature: float
-) -> TeacherLogits:
-    """Of hidden states that the student's forward has computed."""
-
-    def logits(rows: Sequence[Tensor]) -> list[Tensor]:
-        return [span_logits(hidden_NE[rows_S], head_VE, temperature) for rows_S in rows]
-
-    hinted = logits([span.hinted_rows_S for span in spans if span.hinted_rows_S is not None])
+def _rows_beside(spans: Sequence[TargetRows], hidden_NE: Tensor, head_VE: Tensor) -> TeacherRows:
+    """Hidden states that the student's forward has computed."""
+    hinted = [span.hinted_rows_S for span in spans if span.hinted_rows_S is not None]
     tokens = sum(len(span.target.hint_ids) + span.target.length for span in spans)
-    return TeacherLogits(hinted, logits([span.rows_S for span in spans]), tokens)
+    plain_T = torch.cat([span.rows_S for span in spans])
+    return TeacherRows(hidden_NE[torch.cat(hinted)], hidden_NE[plain_T], head_VE, tokens)
 
 
 def ttf_loss_term(
-    spans: Sequence[TargetRows],
-    student: Sequence[Tensor],
-    teacher: TeacherLogits,
-    targets_M: Tensor,
-    sampled_logp_M: Tensor,
-    config: TTFConfig,
-    importance_cap: float,
-) -> tuple[Tensor, list["_TargetFigures"]]:
-    """The sum over targets, before the factor and the normaliser; and the figures of each target."""
-    total = student[0].new_zeros(())
-    figures = []
-    for span, student_SV, teacher_SV, plain_SV in zip(spans, student, teacher.hinted, teacher.unhinted, strict=True):
-        ids_S = targets_M[span.positions_S]
-        weights_S = disagreement_weights(student_SV.detach(), teacher_SV, ids_S, config.gamma)
-        weights_S = weights_S * effect_weights(teacher_SV, plain_SV)
-        logp_S = _token_logprobs(student_SV.detach(), ids_S)
-        ratio_S = prefix_ratios(logp_S, sampled_logp_M[span.positions_S], importance_cap)
-        total = total + span.target.weight * ttf_loss(
-            student_SV, teacher_SV, weights_S, ratio_S, config.beta, config.kappa
+    spans: Sequence[TargetRows], reading: SpanReading, sampled_T: Tensor, config: TTFConfig, importance_cap: float
+) -> tuple[Tensor, Tensor]:
+    """The sum over targets, before the factor and the normaliser; and the weights of their tokens."""
+    lengths = np.array([span.target.length for span in spans])
+    steps_S, starts_P1 = np.arange(lengths.max()), (np.cumsum(lengths) - lengths)[:, None]
+    inside_PS = steps_S < lengths[:, None]
+    # Behind its end a span repeats its first token: what counts at a token is what was before it.
+    places_PS, back_T = on_device(
+        [np.where(inside_PS, starts_P1 + steps_S, starts_P1), np.flatnonzero(inside_PS)], sampled_T.device
+    )
+    (factor_T,) = on_device([np.repeat([float(span.target.weight) for span in spans], lengths)], sampled_T.device)
+    student_T = reading.student_T.detach()
+    discounts_PS = discounts_after(reading.left_T[places_PS], config.gamma, student_T.dtype)
+    ratio_PS = prefix_ratios(student_T[places_PS], sampled_T[places_PS], importance_cap)
+    weights_T = discounts_PS.flatten()[back_T] * reading.effect_T
+    ratio_T = ratio_PS.flatten()[back_T] * factor_T.to(student_T)
+    return weighed_divergence(reading.divergence_T, weights_T, ratio_T, config.kappa), weights_T
+
+
+def _columns(reading: SpanReading, ids_T: Tensor, weights_T: Tensor) -> Tensor:
+    """What becomes the metrics of targets, where it was computed: [T, 5 + 4 K]."""
+    values_T5 = torch.stack(
+        (ids_T, reading.student_T, reading.teacher_T, reading.divergence_T.detach(), weights_T), dim=1
+    )
+    student = reading.student_probs_TK, reading.student_tops_TK
+    return torch.cat(
+        [one.double() for one in (values_T5, *student, reading.teacher_probs_TK, reading.teacher_tops_TK)], 1
+    )
+
+
+def _target_metrics(spans: Sequence[TargetRows], columns: Tensor) -> list[TargetMetrics]:
+    """All in one copy from a GPU."""
+    lines, metrics = iter(columns.tolist()), []
+    for span in spans:
+        target, rows = span.target, list(islice(lines, span.target.length))
+        ids, student, teacher, kl, weights = map(list, zip(*(row[:5] for row in rows), strict=True))
+        student_probs, student_tops, teacher_probs, teacher_tops = (
+            [row[5 + at * len(row[5:]) // 4 : 5 + (at + 1) * len(row[5:]) // 4] for row in rows] for at in range(4)
         )
-        figures.append(_TargetFigures.of_span(span, student_SV.detach(), teacher_SV, ids_S, weights_S, config.beta))
-    return total, figures
-
-
-@dataclass(frozen=True)
-class _TargetFigures:
-    """What becomes the metrics of a target, where it was computed."""
-
-    target: DistillTarget
-    ids_S: Tensor
-    values_4S: Tensor
-    """Log-probabilities under student and teacher, divergences, weights."""
-    tops: tuple[tuple[Tensor, Tensor], ...]
-    """The likeliest tokens of student and teacher: probabilities and ids."""
-
-    @classmethod
-    def of_span(
-        cls, span: TargetRows, student_SV: Tensor, teacher_SV: Tensor, ids_S: Tensor, weights_S: Tensor, beta: float
-    ) -> "_TargetFigures":
-        logps = [_token_logprobs(logits_SV, ids_S) for logits_SV in (student_SV, teacher_SV)]
-        values_4S = torch.stack([*logps, divergence(student_SV, teacher_SV, beta), weights_S])
-        return cls(span.target, ids_S, values_4S, (_top(student_SV), _top(teacher_SV)))
-
-    def metrics(self) -> TargetMetrics:
-        student, teacher, kl, weights = self.values_4S.tolist()
-        student_top, teacher_top = (_read(*top) for top in self.tops)
-        return TargetMetrics(
-            kind=self.target.kind,
-            text=self.target.text,
-            author=self.target.author,
-            rollout=self.target.trajectory_id,
-            step=self.target.step,
-            ids=self.ids_S.tolist(),
-            student=student,
-            teacher=teacher,
-            kl=kl,
-            weights=weights,
-            student_top=student_top,
-            teacher_top=teacher_top,
+        metrics.append(
+            TargetMetrics(
+                kind=target.kind,
+                text=target.text,
+                author=target.author,
+                rollout=target.trajectory_id,
+                step=target.step,
+                ids=[int(one) for one in ids],
+                student=student,
+                teacher=teacher,
+                kl=kl,
+                weights=weights,
+                student_top=_top(student_tops, student_probs),
+                teacher_top=_top(teacher_tops, teacher_probs),
+            )
         )
+    return metrics
 
 
-def _token_logprobs(logits_SV: Tensor, ids_S: Tensor) -> Tensor:
-    chosen: Tensor = logits_SV.log_softmax(-1).gather(1, ids_S[:, None])[:, 0]
-    return chosen
-
-
-def _top(logits_SV: Tensor) -> tuple[Tensor, Tensor]:
-    probs_ST, ids_ST = logits_SV.softmax(-1).topk(min(_TOP_TOKENS, logits_SV.shape[1]))
-    return probs_ST, ids_ST
-
-
-def _read(probs_ST: Tensor, ids_ST: Tensor) -> list[list[tuple[int, float]]]:
-    rows = zip(ids_ST.tolist(), probs_ST.tolist(), strict=True)
-    return [list(zip(ids, (round(prob, 5) for prob in probs), strict=True)) for ids, probs in rows]
+def _top(ids_TK: Sequence[Sequence[float]], probs_TK: Sequence[Sequence[float]]) -> list[list[tuple[int, float]]]:
+    return [
+        [(int(one), round(prob, 5)) for one, prob in zip(ids, probs, strict=True)]
+        for ids, probs in zip(ids_TK, probs_TK, strict=True)
+    ]

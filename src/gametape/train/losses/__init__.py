@@ -7,10 +7,14 @@ normaliser of its own: a constant that the caller knows before anything is filte
 from gametape.train.losses.distillation import (
     anchor_loss,
     disagreement_weights,
+    discounts_after,
     divergence,
+    divergence_and_slope,
     effect_weights,
+    leaves_teacher,
     prefix_ratios,
     ttf_loss,
+    weighed_divergence,
 )
 from gametape.train.losses.policy_gradient import (
     RolloutSums,
@@ -33,10 +37,13 @@ __all__ = [
     "Variant",
     "anchor_loss",
     "disagreement_weights",
+    "discounts_after",
     "divergence",
+    "divergence_and_slope",
     "effect_weights",
     "group_advantages",
     "has_rollout_ratio",
+    "leaves_teacher",
     "log_ratios",
     "normaliser",
     "prefix_ratios",
@@ -44,4 +51,5 @@ __all__ = [
     "sft_loss",
     "token_importance",
     "ttf_loss",
+    "weighed_divergence",
 ]

@@ -45,16 +45,12 @@ class _Divergence(torch.autograd.Function):  # type: ignore[misc]
         slope_SV = torch.empty_like(student_logits_SV) if ctx.needs_input_grad[0] else None
         for at in range(0, len(student_logits_SV), _PLACES):
             few = slice(at, at + _PLACES)
-            student_SV = student_logits_SV[few].log_softmax(-1).clamp_(min=_IMPOSSIBLE)
-            teacher_SV = teacher_logits_SV[few].log_softmax(-1).clamp_(min=_IMPOSSIBLE)
-            p_student_SV, p_teacher_SV = student_SV.exp(), teacher_SV.exp()
-            gap_SV = student_SV - teacher_SV
-            forward_S1 = -(p_teacher_SV * gap_SV).sum(-1, keepdim=True)
-            reverse_S1 = (p_student_SV * gap_SV).sum(-1, keepdim=True)
-            divergence_S[few] = (beta * forward_S1 + (1 - beta) * reverse_S1)[..., 0].clamp(min=0)
+            wanted = slope_SV is not None
+            divergence_S[few], found_SV = divergence_and_slope(
+                student_logits_SV[few], teacher_logits_SV[few], beta, wanted
+            )
             if slope_SV is not None:
-                forward_SV, reverse_SV = p_student_SV - p_teacher_SV, p_student_SV * (gap_SV - reverse_S1)
-                slope_SV[few] = beta * forward_SV + (1 - beta) * reverse_SV
+                slope_SV[few] = found_SV
         ctx.save_for_backward(slope_SV)
         return divergence_S
 
@@ -62,6 +58,23 @@ class _Divergence(torch.autograd.Function):  # type: ignore[misc]
     def backward(ctx: Any, slope_S: Tensor) -> tuple[Tensor, None, None]:
         (slope_SV,) = ctx.saved_tensors
         return slope_S[..., None] * slope_SV, None, None
+
+
+def divergence_and_slope(
+    student_logits_SV: Tensor, teacher_logits_SV: Tensor, beta: float, slope: bool = True
+) -> tuple[Tensor, Tensor]:
+    """The `divergence`, and its derivative by the student's logits; nothing in its place where it is not wanted."""
+    student_SV = student_logits_SV.log_softmax(-1).clamp_(min=_IMPOSSIBLE)
+    teacher_SV = teacher_logits_SV.log_softmax(-1).clamp_(min=_IMPOSSIBLE)
+    p_student_SV, p_teacher_SV = student_SV.exp(), teacher_SV.exp()
+    gap_SV = student_SV.sub_(teacher_SV)
+    forward_S1 = -(p_teacher_SV * gap_SV).sum(-1, keepdim=True)
+    reverse_S1 = (p_student_SV * gap_SV).sum(-1, keepdim=True)
+    divergence_S = (beta * forward_S1 + (1 - beta) * reverse_S1)[..., 0].clamp(min=0)
+    if not slope:
+        return divergence_S, divergence_S.new_empty(0)
+    reverse_SV = gap_SV.sub_(reverse_S1).mul_(p_student_SV)
+    return divergence_S, p_student_SV.sub_(p_teacher_SV).mul_(beta).add_(reverse_SV, alpha=1 - beta)
 
 
 def disagreement_weights(
@@ -77,16 +90,27 @@ def disagreement_weights(
     their likeliest tokens differ and the sampled one, `ids_S`, is not the teacher's. With `action_S`, tokens outside it
     neither count nor are counted.
     """
-    if not 0 <= gamma <= 1:
-        raise ValueError(f"gamma lies between 0 and 1; this one is {gamma}")
     student_SV, teacher_SV = as_floats(student_logits_SV), as_floats(teacher_logits_SV)
     ids: Tensor = torch.as_tensor(ids_S, device=student_SV.device)
-    choice_S = teacher_SV.argmax(-1)
-    left_S = (student_SV.argmax(-1) != choice_S) & (ids != choice_S)
-    action: Tensor = torch.ones_like(left_S) if action_S is None else as_mask(action_S, left_S)
-    left_S = left_S & action
+    left_S = leaves_teacher(student_SV, teacher_SV, ids)
+    if action_S is None:
+        return discounts_after(left_S, gamma, student_SV.dtype)
+    action = as_mask(action_S, left_S)
+    return discounts_after(left_S & action, gamma, student_SV.dtype).masked_fill(~action, 0.0)
+
+
+def leaves_teacher(student_logits_SV: Tensor, teacher_logits_SV: Tensor, ids_S: Tensor) -> Tensor:
+    """Where the likeliest tokens differ and the sampled one is not the teacher's."""
+    choice_S = teacher_logits_SV.argmax(-1)
+    return (student_logits_SV.argmax(-1) != choice_S) & (ids_S != choice_S)
+
+
+def discounts_after(left_S: Tensor, gamma: float, dtype: torch.dtype) -> Tensor:
+    """1 up to the first place that is true, and gamma times less after each."""
+    if not 0 <= gamma <= 1:
+        raise ValueError(f"gamma lies between 0 and 1; this one is {gamma}")
     before_S = left_S.cumsum(-1) - left_S.long()
-    return torch.where(action, torch.pow(gamma, before_S.to(student_SV.dtype)), 0.0)
+    return torch.pow(gamma, before_S.to(dtype))
 
 
 def prefix_ratios(logp_S: TensorLike, behaviour_logp_S: TensorLike, cap: float = 2.0) -> Tensor:
@@ -125,9 +149,13 @@ def ttf_loss(
     The cap scales a token's gradient down and never to nothing, because D is large exactly where the hint matters. The
     caller weighs spans and divides by a constant.
     """
+    return weighed_divergence(divergence(student_logits_SV, teacher_logits_SV, beta), weights_S, ratio_S, kappa)
+
+
+def weighed_divergence(divergence_S: Tensor, weights_S: TensorLike, ratio_S: TensorLike, kappa: float) -> Tensor:
+    """The sum that `ttf_loss` is, of divergences that are known."""
     if not kappa > 0:
         raise ValueError(f"kappa is above 0; this one is {kappa}")
-    divergence_S = divergence(student_logits_SV, teacher_logits_SV, beta)
     factor_S = kappa / divergence_S.detach().clamp(min=kappa)
     for constants in (weights_S, ratio_S):
         factor_S = factor_S * as_floats(constants).to(divergence_S).detach().expand_as(divergence_S)

@@ -329,8 +329,7 @@ def _published(member: _LossVariant, tokens: PolicyTokens) -> int:
 
 @dataclass(frozen=True)
 class TokenImportance:
-    """What a loss made of the differences between policies. Those of the M tokens in its mask are picked out when they
-    are asked for, which a GPU has to be waited for."""
+    """What a loss made of the differences between policies."""
 
     ratio_BT: Tensor
     """Policy to old, as the variant takes it."""
@@ -341,22 +340,6 @@ class TokenImportance:
     truncated_BT: Tensor
     """Where the weight is at its cap."""
     mask_BT: Tensor
-
-    @property
-    def ratio_M(self) -> Tensor:
-        return self.ratio_BT[self.mask_BT]
-
-    @property
-    def clipped_M(self) -> Tensor:
-        return self.clipped_BT[self.mask_BT]
-
-    @property
-    def weight_M(self) -> Tensor:
-        return self.weight_BT[self.mask_BT]
-
-    @property
-    def truncated_M(self) -> Tensor:
-        return self.truncated_BT[self.mask_BT]
 
 
 @torch.no_grad()  # type: ignore[untyped-decorator]

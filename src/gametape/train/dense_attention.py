@@ -1,0 +1,161 @@
+"""cuDNN's attention for spans of one length, which on recent GPUs is faster than FlashAttention's kernel for spans of
+any length. It is taken where it is found to agree with that one, and to be faster, on the device at hand."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+
+from gametape.train.attention_plan import VarlenCall, equal_spans
+
+_log = logging.getLogger(__name__)
+_ops: Any = torch.ops.aten
+_FIRST_CAPABILITY = (9, 0)
+_WHOLE = 1024
+"""cuDNN makes a plan for each shape. A shape is likely to come back where several spans have one length, or where one
+has a multiple of this many rows, as one that fills its window has."""
+_CHECKED, _TIMED = 128, 1024
+"""Rows of the spans that kernels are compared on, and timed on."""
+_TOLERANCE = 0.02
+"""Of the norm of a difference between two kernels in 16 bits, relative."""
+_ROUNDS = 5
+
+Kernel: TypeAlias = tuple[Callable[..., tuple[Tensor, Tensor]], Callable[..., list[Tensor]]]
+"""Forward and backward, as in `varlen_attention`."""
+
+
+def chosen_kernel(q_SHD: Tensor, k_KGD: Tensor, call: VarlenCall, usual: Kernel) -> Kernel:
+    """What computes this call, `usual` where nothing is known to be better."""
+    if not call.spans or (call.spans == 1 and (call.most_queries % _WHOLE or call.most_keys % _WHOLE)):
+        return usual
+    return best_of(q_SHD.device, q_SHD.dtype, q_SHD.shape[1], k_KGD.shape[1], q_SHD.shape[2], call.causal, usual)
+
+
+@cache
+def best_of(
+    device: torch.device, dtype: torch.dtype, heads: int, groups: int, depth: int, causal: bool, usual: Kernel
+) -> Kernel:
+    """Tried once for each kind of heads."""
+    if not torch.backends.cudnn.is_available() or torch.cuda.get_device_capability(device) < _FIRST_CAPABILITY:
+        return usual
+    problem = _Problem(device, dtype, heads, groups, depth, causal)
+    times = {usual: _seconds(problem, usual)}
+    for repeats in (False, True) if heads > groups else (False,):
+        dense = DenseAttention(repeats)
+        kernel = dense.forward, dense.backward
+        try:
+            if problem.differs(kernel, usual) <= _TOLERANCE:
+                times[kernel] = _seconds(problem, kernel)
+        except RuntimeError as error:  # cuDNN refuses what it has no plan for
+            _log.info("cuDNN's attention does not take %s heads over %s of %s: %s", heads, groups, depth, error)
+    best = min(times, key=lambda kernel: times[kernel])
+    name = "FlashAttention" if best == usual else "cuDNN"
+    _log.info("attention of spans of one length is %s's for %s heads over %s of %s", name, heads, groups, depth)
+    return best
+
+
+@dataclass(frozen=True)
+class DenseAttention:
+    """`repeats`: key heads are repeated for the query heads that share them, where the kernel has no groups."""
+
+    repeats: bool
+
+    def forward(self, q_SHD: Tensor, k_KGD: Tensor, v_KGD: Tensor, call: VarlenCall) -> tuple[Tensor, Tensor]:
+        q_BHSD, k_BHKD, v_BHKD = self._heads(q_SHD, k_KGD, v_KGD, call)
+        given = q_BHSD, k_BHKD, v_BHKD, None, True, 0.0, call.causal, False
+        out_BHSD, lse_BHS1, *_ = _ops._scaled_dot_product_cudnn_attention(*given)
+        return _rows(out_BHSD), lse_BHS1.reshape(out_BHSD.shape[:3]).transpose(0, 1).flatten(1)
+
+    def backward(
+        self,
+        grad_SHD: Tensor,
+        out_SHD: Tensor,
+        lse_HS: Tensor,
+        q_SHD: Tensor,
+        k_KGD: Tensor,
+        v_KGD: Tensor,
+        call: VarlenCall,
+    ) -> list[Tensor]:
+        """`out` and `lse` are those of the whole softmax, of which these keys are a part."""
+        inputs = self._heads(q_SHD, k_KGD, v_KGD, call)
+        grad_BHSD, out_BHSD = (_by_span(one, call.spans) for one in (grad_SHD, out_SHD))
+        lse_BHS1 = lse_HS.unflatten(1, (call.spans, -1)).transpose(0, 1).contiguous()[..., None]
+        unused = torch.empty((), dtype=torch.int64, device=q_SHD.device)  # the random state of dropout, which is off
+        ends = grad_BHSD, *inputs, out_BHSD, lse_BHS1, unused, unused, None, None, None
+        sizes = call.most_queries, call.most_keys, 0.0, call.causal
+        grads = _ops._scaled_dot_product_cudnn_attention_backward(*ends, *sizes)
+        grad_q_SHD, *grad_keys = (_rows(one) for one in grads)
+        groups = k_KGD.shape[1]
+        return [grad_q_SHD, *(one if one.shape[1] == groups else _summed(one, groups) for one in grad_keys)]
+
+    def _heads(self, q_SHD: Tensor, k_KGD: Tensor, v_KGD: Tensor, call: VarlenCall) -> tuple[Tensor, Tensor, Tensor]:
+        repeats = q_SHD.shape[1] // k_KGD.shape[1] if self.repeats else 1
+        k_KHD, v_KHD = (one if repeats == 1 else one.repeat_interleave(repeats, 1) for one in (k_KGD, v_KGD))
+        q_BHSD, k_BHKD, v_BHKD = (_by_span(one, call.spans) for one in (q_SHD, k_KHD, v_KHD))
+        return q_BHSD, k_BHKD, v_BHKD
+
+
+def _by_span(rows_SHD: Tensor, spans: int) -> Tensor:
+    """[B x S, H, D] as [B, H, S, D], without a copy."""
+    return rows_SHD.unflatten(0, (spans, -1)).transpose(1, 2)
+
+
+def _rows(split_BHSD: Tensor) -> Tensor:
+    """The reverse."""
+    return split_BHSD.transpose(1, 2).flatten(0, 1)
+
+
+def _summed(grad_KHD: Tensor, groups: int) -> Tensor:
+    """Over the query heads that share a key head."""
+    return grad_KHD.unflatten(1, (groups, -1)).sum(2)
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """Random heads of a kind."""
+
+    device: torch.device
+    dtype: torch.dtype
+    heads: int
+    groups: int
+    depth: int
+    causal: bool
+
+    def inputs(self, spans: int, length: int) -> tuple[list[Tensor], VarlenCall]:
+        rng = torch.Generator(self.device).manual_seed(0)
+        sizes = [self.heads, self.groups, self.groups, self.heads, self.heads]
+        rows = spans * length
+        made = [torch.randn(rows, size, self.depth, generator=rng, device=self.device) for size in sizes]
+        return [one.to(self.dtype) for one in made], equal_spans(spans, length, self.causal, self.device)
+
+    def differs(self, kernel: Kernel, usual: Kernel) -> float:
+        """The largest relative difference of outputs, log-sum-exps and gradients; these also where the keys are only a
+        part of what a softmax is over."""
+        (q, k, v, grad, other), call = self.inputs(2, _CHECKED)
+        (out, lse), (usual_out, usual_lse) = kernel[0](q, k, v, call), usual[0](q, k, v, call)
+        pairs = [(out, usual_out), (lse, usual_lse)]
+        for merged, wider in ((usual_out, usual_lse), (usual_out.lerp(other, 0.5), usual_lse + 0.7)):
+            ends = grad, merged, wider, q, k, v, call
+            pairs += zip(kernel[1](*ends), usual[1](*ends), strict=True)
+        worst = [(one.float() - two.float()).norm() / two.float().norm() for one, two in pairs]
+        largest = float(torch.stack(worst).max())
+        return largest if largest == largest else float("inf")  # noqa: PLR0124 - not a number
+
+
+def _seconds(problem: _Problem, kernel: Kernel) -> float:
+    """Of a forward and a backward: the best of some."""
+    (q, k, v, grad, _), call = problem.inputs(8, _TIMED)
+    found = []
+    for _ in range(_ROUNDS):
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        out, lse = kernel[0](q, k, v, call)
+        kernel[1](grad, out, lse, q, k, v, call)
+        end.record()
+        end.synchronize()
+        found.append(start.elapsed_time(end))
+    return float(min(found))
