@@ -1,0 +1,140 @@
+"""What the host does for a round of decode steps on a GPU, measured where there is no GPU: the device is a stand-in.
+
+    python benchmarks/engine_host.py [--slots N] [--prompt N] [--new N] [--repeats N] [--profile]
+
+Requests go through `TorchEngine` from an event loop. The network computes nothing, and rounds are over at once, so all
+processor time that is spent is the host's. What of it cannot be hidden behind the device is printed as milliseconds a
+request batch and milliseconds a round of 16 steps; `--profile` prints the functions of the engine's thread it goes to.
+"""
+
+import argparse
+import asyncio
+import cProfile
+import json
+import pstats
+import random
+import statistics
+import time
+from collections import deque
+from collections.abc import Sequence
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+from gametape.core.messages import GenerateRequest, Sampling
+from gametape.engines.torch.decode_rounds import DecodeRow, DrawnTokens
+from gametape.engines.torch.engine import TorchEngine
+from gametape.engines.torch.kv_blocks import BlockPool
+from gametape.engines.torch.stepper import EngineLimits, Stepper
+
+BLOCK = 16
+ROUND = 16
+VOCABULARY = 64
+
+
+class IdleRounds:
+    """A `GraphRunner` that has drawn its tokens as soon as it is asked for them, and turns them into what the real one
+    returns."""
+
+    max_length = 8192
+    max_stop_ids = 8
+
+    def __init__(self, slots: int) -> None:
+        self._ids_NS = torch.randint(VOCABULARY, (slots, ROUND), dtype=torch.int32)
+        self._logprobs_NS = torch.rand(slots, ROUND)
+        self._sent: deque[list[int]] = deque()
+        self.starts = self.rounds = 0
+
+    def start(self, rows: Sequence[DecodeRow], steps: int) -> None:
+        self.starts += 1
+        self._limits = [row.max_new_tokens for row in rows]
+        self.continue_round(steps)
+
+    def continue_round(self, steps: int) -> None:
+        self.rounds += 1
+        drawn = [min(steps, limit) for limit in self._limits]
+        self._limits = [limit - count for limit, count in zip(self._limits, drawn, strict=True)]
+        self._sent.append(drawn)
+
+    def finish(self) -> list[DrawnTokens]:
+        drawn = self._sent.popleft()
+        ids = self._ids_NS[: len(drawn)].tolist()
+        logprobs = self._logprobs_NS[: len(drawn)].tolist()
+        return [DrawnTokens(i[:n], p[:n]) for n, i, p in zip(drawn, ids, logprobs, strict=True)]
+
+
+def idle_engine(slots: int, tokens: int) -> tuple[TorchEngine, IdleRounds]:
+    shape: Any = SimpleNamespace(layers=1, heads=1, kv_heads=1, head_dim=1, vocabulary=VOCABULARY)
+    pool = BlockPool(shape, -(-tokens // BLOCK), BLOCK, torch.device("cpu"), torch.float32)
+    pool._in_runs = False  # as on a GPU
+    decoder: Any = SimpleNamespace(
+        spec=shape,
+        device=torch.device("cpu"),
+        dtype=torch.float32,
+        forward=lambda ids, _positions, _attend: torch.zeros(len(ids), 1),
+        logits=lambda hidden_NE: torch.zeros(len(hidden_NE), VOCABULARY),
+    )
+    rounds = IdleRounds(slots)
+    limits = EngineLimits(max_sequences=slots, token_budget=8192)
+    return TorchEngine(Stepper(decoder, pool, lambda *_: None, limits, rounds)), rounds
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--slots", type=int, default=512)
+    parser.add_argument("--prompt", type=int, default=128)
+    parser.add_argument("--new", type=int, default=256)
+    parser.add_argument("--repeats", type=int, default=4)
+    parser.add_argument("--profile", action="store_true")
+    asked = parser.parse_args()
+    torch.set_num_threads(1)
+    print(json.dumps(asyncio.run(measure(asked)), indent=1))
+
+
+async def measure(asked: argparse.Namespace) -> dict[str, float]:
+    """The first batch fills the pool, so that the others have to evict as an engine does that has run for a while."""
+    engine, rounds = idle_engine(asked.slots, 2 * asked.slots * (asked.prompt + asked.new + 64))
+    firsts, wholes, starts, sent = [], [], 0, 0
+    profile = cProfile.Profile()
+    try:
+        for number in range(asked.repeats + 1):
+            firsts.append(await spent(engine, asked, 1, number))
+            starts, sent = rounds.starts, rounds.rounds
+            if asked.profile and number == asked.repeats:
+                engine._stepper.step = partial(profile.runcall, engine._stepper.step)  # type: ignore[method-assign]
+            wholes.append(await spent(engine, asked, asked.new + 1, number + 1000))
+    finally:
+        await engine.close()
+    if asked.profile:
+        pstats.Stats(profile).sort_stats("tottime").print_stats(25)
+    first, whole = statistics.median(firsts[1:]), statistics.median(wholes[1:])
+    return {
+        "prompts, ms": first * 1e3,
+        "prompts and rounds, ms": whole * 1e3,
+        "ms a round": (whole - first) / (asked.new / ROUND) * 1e3,
+        "rounds sent": rounds.rounds - sent,
+        "rounds started anew": rounds.starts - starts,
+    }
+
+
+async def spent(engine: TorchEngine, asked: argparse.Namespace, new: int, seed: int) -> float:
+    """Seconds of processor time for a batch of requests, with prompts that the engine has not seen."""
+    dice = random.Random(seed)
+    requests = [
+        GenerateRequest(
+            request_id=str(row),
+            prompt_ids=[dice.randrange(VOCABULARY) for _ in range(asked.prompt)],
+            max_tokens=new,
+            sampling=Sampling(seed=row),
+        )
+        for row in range(asked.slots)
+    ]
+    started = time.process_time()
+    await asyncio.gather(*(engine.generate(request) for request in requests))
+    return time.process_time() - started
+
+
+if __name__ == "__main__":
+    main()
