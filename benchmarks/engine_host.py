@@ -1,10 +1,12 @@
-"""What the host does for a round of decode steps on a GPU, measured where there is no GPU: the device is a stand-in.
+"""What the host adds to decoding on a GPU, measured where there is no GPU: the device is a clock.
 
-    python benchmarks/engine_host.py [--slots N] [--prompt N] [--new N] [--repeats N] [--profile]
+    python benchmarks/engine_host.py [--slots N] [--prompt N] [--new N] [--step-ms MS] [--repeats N] [--profile]
 
-Requests go through `TorchEngine` from an event loop. The network computes nothing, and rounds are over at once, so all
-processor time that is spent is the host's. What of it cannot be hidden behind the device is printed as milliseconds a
-request batch and milliseconds a round of 16 steps; `--profile` prints the functions of the engine's thread it goes to.
+Requests go through `TorchEngine` from an event loop. The network computes nothing. Time is the processor time that the
+host spends, and what it would wait for a device on which a step takes `--step-ms` and a prompt's token 2 us; so the
+figure does not depend on what else the machine does. Printed are milliseconds a step, and what of them is not the
+device's: the rest is what the host did while the device had nothing to do. `--profile` prints the functions of the
+engine's thread.
 """
 
 import argparse
@@ -32,19 +34,42 @@ from gametape.engines.torch.stepper import EngineLimits, Stepper
 BLOCK = 16
 ROUND = 16
 VOCABULARY = 64
+READ_SECONDS = 2e-6
+
+
+class Device:
+    """A device that is a clock: the host's processor time, and the time that the host has waited for it."""
+
+    def __init__(self) -> None:
+        self._waited = self._free = 0.0
+        self._origin = time.process_time()
+
+    def now(self) -> float:
+        return time.process_time() - self._origin + self._waited
+
+    def queue(self, seconds: float) -> float:
+        """Work behind all that was queued before; returns when it ends."""
+        self._free = max(self._free, self.now()) + seconds
+        return self._free
+
+    def wait_for_all(self) -> None:
+        self.wait(self._free)
+
+    def wait(self, until: float) -> None:
+        self._waited += max(0.0, until - self.now())
 
 
 class IdleRounds:
-    """A `GraphRunner` that has drawn its tokens as soon as it is asked for them, and turns them into what the real one
-    returns."""
+    """A `GraphRunner` that draws nothing, but takes its time and returns tokens as the real one does."""
 
     max_length = 8192
     max_stop_ids = 8
 
-    def __init__(self, slots: int) -> None:
+    def __init__(self, slots: int, device: Device, step: float) -> None:
+        self._device, self._step = device, step
         self._ids_NS = torch.randint(VOCABULARY, (slots, ROUND), dtype=torch.int32)
         self._logprobs_NS = torch.rand(slots, ROUND)
-        self._sent: deque[list[int]] = deque()
+        self._sent: deque[tuple[list[int], float]] = deque()
         self.starts = self.rounds = 0
 
     def start(self, rows: Sequence[DecodeRow], steps: int) -> None:
@@ -56,27 +81,33 @@ class IdleRounds:
         self.rounds += 1
         drawn = [min(steps, limit) for limit in self._limits]
         self._limits = [limit - count for limit, count in zip(self._limits, drawn, strict=True)]
-        self._sent.append(drawn)
+        self._sent.append((drawn, self._device.queue(steps * self._step)))
 
     def finish(self) -> list[DrawnTokens]:
-        drawn = self._sent.popleft()
+        drawn, ends = self._sent.popleft()
+        self._device.wait(ends)
         ids = self._ids_NS[: len(drawn)].tolist()
         logprobs = self._logprobs_NS[: len(drawn)].tolist()
         return [DrawnTokens(i[:n], p[:n]) for n, i, p in zip(drawn, ids, logprobs, strict=True)]
 
 
-def idle_engine(slots: int, tokens: int) -> tuple[TorchEngine, IdleRounds]:
+def idle_engine(slots: int, tokens: int, device: Device, step: float) -> tuple[TorchEngine, IdleRounds]:
     shape: Any = SimpleNamespace(layers=1, heads=1, kv_heads=1, head_dim=1, vocabulary=VOCABULARY)
     pool = BlockPool(shape, -(-tokens // BLOCK), BLOCK, torch.device("cpu"), torch.float32)
+
+    def read(ids: Sequence[int], *_: object) -> torch.Tensor:
+        device.queue(len(ids) * READ_SECONDS)
+        return torch.zeros(len(ids), 1)
+
     pool._in_runs = False  # as on a GPU
     decoder: Any = SimpleNamespace(
         spec=shape,
         device=torch.device("cpu"),
         dtype=torch.float32,
-        forward=lambda ids, _positions, _attend: torch.zeros(len(ids), 1),
+        forward=read,
         logits=lambda hidden_NE: torch.zeros(len(hidden_NE), VOCABULARY),
     )
-    rounds = IdleRounds(slots)
+    rounds = IdleRounds(slots, device, step)
     limits = EngineLimits(max_sequences=slots, token_budget=8192)
     return TorchEngine(Stepper(decoder, pool, lambda *_: None, limits, rounds)), rounds
 
@@ -86,6 +117,7 @@ def main() -> None:
     parser.add_argument("--slots", type=int, default=512)
     parser.add_argument("--prompt", type=int, default=128)
     parser.add_argument("--new", type=int, default=256)
+    parser.add_argument("--step-ms", type=float, default=1.65)
     parser.add_argument("--repeats", type=int, default=4)
     parser.add_argument("--profile", action="store_true")
     asked = parser.parse_args()
@@ -95,16 +127,18 @@ def main() -> None:
 
 async def measure(asked: argparse.Namespace) -> dict[str, float]:
     """The first batch fills the pool, so that the others have to evict as an engine does that has run for a while."""
-    engine, rounds = idle_engine(asked.slots, 2 * asked.slots * (asked.prompt + asked.new + 64))
+    device = Device()
+    tokens = 2 * asked.slots * (asked.prompt + asked.new + 64)
+    engine, rounds = idle_engine(asked.slots, tokens, device, asked.step_ms / 1e3)
     firsts, wholes, starts, sent = [], [], 0, 0
     profile = cProfile.Profile()
     try:
         for number in range(asked.repeats + 1):
-            firsts.append(await spent(engine, asked, 1, number))
+            firsts.append(await spent(engine, device, asked, 1, number))
             starts, sent = rounds.starts, rounds.rounds
             if asked.profile and number == asked.repeats:
                 engine._stepper.step = partial(profile.runcall, engine._stepper.step)  # type: ignore[method-assign]
-            wholes.append(await spent(engine, asked, asked.new + 1, number + 1000))
+            wholes.append(await spent(engine, device, asked, asked.new + 1, number + 1000))
     finally:
         await engine.close()
     if asked.profile:
@@ -113,14 +147,15 @@ async def measure(asked: argparse.Namespace) -> dict[str, float]:
     return {
         "prompts, ms": first * 1e3,
         "prompts and rounds, ms": whole * 1e3,
-        "ms a round": (whole - first) / (asked.new / ROUND) * 1e3,
+        "ms a step": (whole - first) / asked.new * 1e3,
+        "host's, ms a step": (whole - first) / asked.new * 1e3 - asked.step_ms,
         "rounds sent": rounds.rounds - sent,
         "rounds started anew": rounds.starts - starts,
     }
 
 
-async def spent(engine: TorchEngine, asked: argparse.Namespace, new: int, seed: int) -> float:
-    """Seconds of processor time for a batch of requests, with prompts that the engine has not seen."""
+async def spent(engine: TorchEngine, device: Device, asked: argparse.Namespace, new: int, seed: int) -> float:
+    """Seconds for a batch of requests, with prompts that the engine has not seen."""
     dice = random.Random(seed)
     requests = [
         GenerateRequest(
@@ -131,9 +166,10 @@ async def spent(engine: TorchEngine, asked: argparse.Namespace, new: int, seed: 
         )
         for row in range(asked.slots)
     ]
-    started = time.process_time()
+    started = device.now()
     await asyncio.gather(*(engine.generate(request) for request in requests))
-    return time.process_time() - started
+    device.wait_for_all()
+    return device.now() - started
 
 
 if __name__ == "__main__":
