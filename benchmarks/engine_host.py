@@ -1,6 +1,6 @@
 """What the host adds to decoding on a GPU, measured where there is no GPU: the device is a clock.
 
-    python benchmarks/engine_host.py [--slots N] [--prompt N] [--new N] [--step-ms MS] [--repeats N] [--profile]
+    python benchmarks/engine_host.py [--slots N] [--prompt N] [--new N] [--stream N] [--step-ms MS] [--profile]
 
 Requests go through `TorchEngine` from an event loop. The network computes nothing. Time is the processor time that the
 host spends, and what it would wait for a device on which a step takes `--step-ms` and a prompt's token 2 us; so the
@@ -33,7 +33,7 @@ from gametape.engines.torch.stepper import EngineLimits, Stepper
 
 BLOCK = 16
 ROUND = 16
-VOCABULARY = 64
+VOCABULARY = 40000
 READ_SECONDS = 2e-6
 
 
@@ -105,7 +105,7 @@ def idle_engine(slots: int, tokens: int, device: Device, step: float) -> tuple[T
         device=torch.device("cpu"),
         dtype=torch.float32,
         forward=read,
-        logits=lambda hidden_NE: torch.zeros(len(hidden_NE), VOCABULARY),
+        logits=lambda hidden_NE: torch.zeros(len(hidden_NE), 64),
     )
     rounds = IdleRounds(slots, device, step)
     limits = EngineLimits(max_sequences=slots, token_budget=8192)
@@ -117,12 +117,13 @@ def main() -> None:
     parser.add_argument("--slots", type=int, default=512)
     parser.add_argument("--prompt", type=int, default=128)
     parser.add_argument("--new", type=int, default=256)
+    parser.add_argument("--stream", type=int, default=0, help="so many requests of many lengths, instead of a batch")
     parser.add_argument("--step-ms", type=float, default=1.65)
     parser.add_argument("--repeats", type=int, default=4)
     parser.add_argument("--profile", action="store_true")
     asked = parser.parse_args()
     torch.set_num_threads(1)
-    print(json.dumps(asyncio.run(measure(asked)), indent=1))
+    print(json.dumps(asyncio.run((stream if asked.stream else measure)(asked)), indent=1))
 
 
 async def measure(asked: argparse.Namespace) -> dict[str, float]:
@@ -154,18 +155,42 @@ async def measure(asked: argparse.Namespace) -> dict[str, float]:
     }
 
 
+async def stream(asked: argparse.Namespace) -> dict[str, float]:
+    """Requests that all wait for a slot from the start, as in `engine_gpu.py --part stream`."""
+    device = Device()
+    engine, rounds = idle_engine(asked.slots, asked.slots * 4096, device, asked.step_ms / 1e3)
+    dice = random.Random(0)
+    requests = [request(dice, dice.randrange(16, 400), dice.randrange(16, 400), row) for row in range(asked.stream)]
+    try:
+        started = device.now()
+        generations = await asyncio.gather(*(engine.generate(each) for each in requests))
+        device.wait_for_all()
+        seconds = device.now() - started
+    finally:
+        await engine.close()
+    sampled = sum(len(each.completion_ids) for each in generations)
+    return {
+        "seconds": seconds,
+        "tokens a second": sampled / seconds,
+        "prompt tokens a second": sum(len(each.prompt_ids) for each in requests) / seconds,
+        "rounds sent": rounds.rounds,
+        "rounds started anew": rounds.starts,
+    }
+
+
+def request(dice: random.Random, prompt: int, new: int, seed: int) -> GenerateRequest:
+    return GenerateRequest(
+        request_id=str(seed),
+        prompt_ids=[dice.randrange(1000, 40000) for _ in range(prompt)],
+        max_tokens=new,
+        sampling=Sampling(seed=seed),
+    )
+
+
 async def spent(engine: TorchEngine, device: Device, asked: argparse.Namespace, new: int, seed: int) -> float:
     """Seconds for a batch of requests, with prompts that the engine has not seen."""
     dice = random.Random(seed)
-    requests = [
-        GenerateRequest(
-            request_id=str(row),
-            prompt_ids=[dice.randrange(VOCABULARY) for _ in range(asked.prompt)],
-            max_tokens=new,
-            sampling=Sampling(seed=row),
-        )
-        for row in range(asked.slots)
-    ]
+    requests = [request(dice, asked.prompt, new, row) for row in range(asked.slots)]
     started = device.now()
     await asyncio.gather(*(engine.generate(request) for request in requests))
     device.wait_for_all()
