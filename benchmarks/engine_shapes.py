@@ -139,6 +139,8 @@ def rows(shapes: Sequence[str], bytes_a_second: float) -> dict[str, Any]:
             "least ms a step": least * 1e3,
             "engine": engine,
             "graphs alone": graphs,
+            "order": str(parts.tuner.choices.order),
+            "tilings": {size: str(tilings) for size, tilings in parts.tuner.choices.tilings.items()},
             "kernels": _profile(parts, field.slots, context),
         }
         print(shape, {name: value for name, value in found[shape].items() if name != "kernels"}, flush=True)

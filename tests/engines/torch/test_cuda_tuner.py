@@ -2,6 +2,7 @@
 
 from tests.engines.torch.triton_device import DEVICE  # isort: skip
 
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
@@ -70,3 +71,36 @@ def test_a_file_that_cannot_be_read_is_measured_again(monkeypatch: pytest.Monkey
     for path in tmp_path.rglob("*.json"):
         path.write_text('{"order": 3}')
     assert StepTuner(_step()).trials
+
+
+def test_a_measured_step_begins_anew_each_time_and_leaves_nothing_behind(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Choosing may come late, when the pool holds keys and values of requests."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    step = _step()
+    if DEVICE.type == "cpu":
+        monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "interpreter")
+        monkeypatch.setattr(cuda_tuner, "_launch_all", lambda _launches: None)
+    monkeypatch.setattr(cuda_tuner, "launch_milliseconds", lambda _launch: 1.0)
+    tuner = StepTuner(step)
+    generator = torch.Generator().manual_seed(0)
+    for pool in (step.pool.keys_LBTGD, step.pool.values_LBTGD):
+        pool.copy_(torch.randn(pool.shape, generator=generator))
+    step.progress.lengths_N[:2] = torch.tensor([7, 9])
+    before = [each.clone() for each in (step.pool.keys_LBTGD, step.pool.values_LBTGD, step.integers_FN, step.tables_NB)]
+    seen = []
+
+    def launched(launch: Callable[[], None]) -> float:
+        if len(seen) < 4:
+            for _ in range(2):
+                launch()
+                seen.append((step.progress.drawn_N[:3].tolist(), step.progress.lengths_N[:3].tolist()))
+        return 1.0
+
+    monkeypatch.setattr(cuda_tuner, "launch_milliseconds", launched)
+    tuner.prepare(3)
+    assert seen == [([1, 1, 1], [21, 26, 31])] * 4
+    after = (step.pool.keys_LBTGD, step.pool.values_LBTGD, step.integers_FN, step.tables_NB)
+    for was, now in zip(before, after, strict=True):
+        torch.testing.assert_close(now, was, atol=0, rtol=0)

@@ -1,6 +1,7 @@
 """Rounds give what steps give, whatever is shared, stopped, forked, cancelled or updated between them."""
 
 import asyncio
+import gc
 
 import pytest
 
@@ -169,3 +170,14 @@ def test_weights_change_under_a_request_and_another_is_given_up():
 
 def _request(prompt, max_tokens):
     return GenerateRequest(request_id="r", prompt_ids=prompt, max_tokens=max_tokens, sampling=GREEDY)
+
+
+def test_collections_look_at_everything_again_when_the_engine_is_closed():
+    async def use():
+        engine = TorchEngine(stepper_in_rounds(network("qwen3")))
+        left_out = gc.get_freeze_count()
+        await engine.close()
+        return left_out
+
+    assert asyncio.run(asyncio.wait_for(use(), HANG)) > 0
+    assert gc.get_freeze_count() == 0

@@ -2,6 +2,7 @@
 
 from tests.engines.torch.triton_device import DEVICE  # isort: skip
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -68,26 +69,28 @@ def _check(
     torch.testing.assert_close(there[2].cpu(), expected_values, atol=0, rtol=0)
 
 
-def test_rows_of_any_length_in_one_stretch() -> None:
+@pytest.mark.parametrize("ahead", [False, True])
+def test_rows_of_any_length_in_one_stretch(ahead: bool) -> None:
     _check(
         [0, 1, 7, 8, 15, 16, 17, 40],
         {4},
         heads=9,
         groups=3,
         width=64,
-        cut=AttentionTiling(split=64, tile=16),
+        cut=AttentionTiling(split=64, tile=16, ahead=ahead),
         normed=False,
     )
 
 
-def test_long_rows_are_cut_and_joined() -> None:
+@pytest.mark.parametrize("ahead", [False, True])
+def test_long_rows_are_cut_and_joined(ahead: bool) -> None:
     _check(
         [0, 31, 32, 33, 64, 95, 100],
         {1},
         heads=4,
         groups=2,
         width=32,
-        cut=AttentionTiling(split=32, tile=16),
+        cut=AttentionTiling(split=32, tile=16, ahead=ahead),
         normed=False,
     )
 

@@ -1,5 +1,8 @@
 """Finds the fastest way of each part of a decode step on the GPU at hand, by measuring a few.
 
+What is timed is always a whole step, in which one part is done another way. A part that is repeated alone finds its
+weights in the cache and does not run into its neighbours: what is fastest there need not be in a step.
+
 What is found depends on the network's shape, the number of slots and the size class of a batch, never on a request, and
 is fixed before the first step of such a batch. It is kept in the user's cache directory: all processes of a machine use
 the same, so that what the order of sums decides, the last bits, is the same in all of them.
@@ -12,9 +15,10 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, fields
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -25,16 +29,17 @@ from pydantic import TypeAdapter, ValidationError
 
 from gametape.engines.torch.attention.triton_decode import AttentionTiling, attention_tilings, splits_for
 from gametape.engines.torch.cuda_step import VOCABULARY_TILE, DecodeStep, StepTilings, SumOrder, usual_tilings
-from gametape.engines.torch.decoder import LayerWeights
 from gametape.engines.torch.triton_linear import Tiling
 
 C = TypeVar("C")
 _CLASSES = (64, 128, 256)
 """Batches of up to so many rows are measured together; larger ones as large as they may be."""
 _CONTEXT = 512
-"""The length at which attention is measured."""
+"""Rows of a measured step are from half to the whole of this long."""
 _LEAST_DEPTH = 256
 """A part of a product is at least so deep."""
+_METHOD = 2
+"""Another number where kernels or the way to measure have changed: what was found before does not hold then."""
 
 
 @dataclass
@@ -47,7 +52,7 @@ class StepChoices:
 
 @dataclass(frozen=True)
 class Trial:
-    """A part of a step, and the milliseconds that all layers of it take in each way that was tried."""
+    """A part of a step, and the milliseconds that a step takes with each way of it that was tried."""
 
     part: str
     rows: int
@@ -85,89 +90,97 @@ class StepTuner:
     def _measure_order(self) -> StepChoices:
         step, spec = self._step, self._step.decoder.spec
         rows = step.sizes.rows
-        self._occupy(min(_CONTEXT, step.sizes.context) - 1)
-        ways = attention_tilings(rows, spec.kv_heads, spec.head_dim)
-        _launch_all([partial(self._attend, way) for way in ways])
-        attention = self._fastest("attention", rows, ways, self._attend)
-        self._leave()
         attended, gated = spec.heads * spec.head_dim, step.decoder.layers[0].down_EI.shape[1]
-        output = self._fastest("parts of output", rows, _parts(attended), partial(self._add_output, attention))
-        down = self._fastest("parts of down", rows, _parts(gated), partial(self._add_down, attention))
-        return StepChoices(SumOrder(attention, output, down))
-
-    def _attend(self, tiling: AttentionTiling) -> None:
-        step = self._step
-        splits = splits_for(min(_CONTEXT, step.sizes.context) - 1, tiling.split)
-        for number, layer in enumerate(step.decoder.layers):
-            step.attend(number, layer, step.sizes.rows, splits, tiling)
-
-    def _add_output(self, attention: AttentionTiling, parts: int) -> None:
-        step, rows = self._step, self._step.sizes.rows
-        self._use(SumOrder(attention, output_parts=parts))
-        for layer in step.decoder.layers:
-            more = step.project_output(layer, rows, usual_tilings(rows).output)
-            step.normalise(layer.before_mlp_E, rows, more)
-
-    def _add_down(self, attention: AttentionTiling, parts: int) -> None:
-        step, rows = self._step, self._step.sizes.rows
-        self._use(SumOrder(attention, down_parts=parts))
-        for layer in step.decoder.layers:
-            more = step.project_down(layer, rows, usual_tilings(rows).down)
-            step.normalise(layer.before_mlp_E, rows, more)
+        ways = attention_tilings(rows, spec.kv_heads, spec.head_dim)
+        step.use_tilings(rows, usual_tilings(rows))
+        with self._occupied(rows):
+            _launch_all([partial(self._attend, rows, way) for way in ways])
+            attention = self._fastest("attention", rows, ways, lambda way: self._use(SumOrder(way)))
+            order = SumOrder(attention)
+            output = self._fastest(
+                "parts of output", rows, _parts(attended), lambda parts: self._use(replace(order, output_parts=parts))
+            )
+            order = replace(order, output_parts=output)
+            down = self._fastest(
+                "parts of down", rows, _parts(gated), lambda parts: self._use(replace(order, down_parts=parts))
+            )
+        return StepChoices(replace(order, down_parts=down))
 
     def _use(self, order: SumOrder) -> None:
-        """The first launch does, before it is recorded."""
         if self._step.order != order:
             self._step.use_order(order)
 
-    def _measure_tilings(self, rows: int) -> StepTilings:
-        candidates = {each.name: _tilings(each.name, rows) for each in fields(StepTilings)}
-        _launch_all([partial(self._product(part, rows), way) for part, ways in candidates.items() for way in ways])
-        found = {part: self._fastest(part, rows, ways, self._product(part, rows)) for part, ways in candidates.items()}
-        return StepTilings(**found)
-
-    def _product(self, part: str, rows: int) -> Callable[[Tiling], None]:
-        """The launches of a product, in all layers that have it."""
+    def _attend(self, rows: int, tiling: AttentionTiling) -> None:
         step = self._step
-        launches: dict[str, Callable[[LayerWeights, int, Tiling], object]] = {
-            "qkv": step.project_qkv,
-            "output": step.project_output,
-            "gate": step.gate,
-            "down": step.project_down,
+        step.attend(0, step.decoder.layers[0], rows, self._splits(tiling), tiling)
+
+    def _measure_tilings(self, rows: int) -> StepTilings:
+        """One product after the other, each among the best of those before it."""
+        step, found = self._step, usual_tilings(rows)
+        ways = {each.name: _tilings(each.name, rows) for each in fields(StepTilings)}
+        with self._occupied(rows):
+            _launch_all([partial(self._product, part, rows, way) for part, each in ways.items() for way in each])
+            for part, each in ways.items():
+                among = [replace(found, **{part: way}) for way in each]
+                found = self._fastest(part, rows, among, partial(step.use_tilings, rows), part)
+        return found
+
+    def _product(self, part: str, rows: int, tiling: Tiling) -> None:
+        """The launch of a product in one layer."""
+        step, layer = self._step, self._step.decoder.layers[0]
+        launches: dict[str, Callable[[], object]] = {
+            "qkv": lambda: step.project_qkv(layer, rows, tiling),
+            "output": lambda: step.project_output(layer, rows, tiling),
+            "gate": lambda: step.gate(layer, rows, tiling),
+            "down": lambda: step.project_down(layer, rows, tiling),
+            "head": lambda: step.compute_logits(rows, tiling),
         }
-
-        def launch(tiling: Tiling) -> None:
-            if part == "head":
-                step.compute_logits(rows, tiling)
-            else:
-                for layer in step.decoder.layers:
-                    launches[part](layer, rows, tiling)
-
-        return launch
+        launches[part]()
 
     def _fastest(
-        self,
-        part: str,
-        rows: int,
-        candidates: Sequence[C],
-        launch: Callable[[C], None],
+        self, part: str, rows: int, candidates: Sequence[C], choose: Callable[[C], None], differ_in: str = ""
     ) -> C:
-        took = [launch_milliseconds(partial(launch, each)) for each in candidates]
-        self.trials.append(Trial(part, rows, {str(each): ms for each, ms in zip(candidates, took, strict=True)}))
+        """The way with which a whole step takes the least time. Ways may be named by what they `differ_in`."""
+        took = []
+        for each in candidates:
+            choose(each)
+            took.append(launch_milliseconds(partial(self._step_anew, rows)))
+        names = [str(getattr(each, differ_in)) if differ_in else str(each) for each in candidates]
+        self.trials.append(Trial(part, rows, dict(zip(names, took, strict=True))))
         return candidates[took.index(min(took))]
 
-    def _occupy(self, length: int) -> None:
-        """Make every row live, somewhere in the pool: nothing has been stored there yet."""
+    def _step_anew(self, rows: int) -> None:
+        """A step from the same state each time."""
         step = self._step
-        step.progress.lengths_N.fill_(length)
-        step.progress.live_N.fill_(1)
-        places = torch.arange(step.tables_NB.numel(), device=step.tables_NB.device) * 7919 % step.pool.block_count
-        step.tables_NB.copy_(places.view(step.tables_NB.shape))
+        # By a kernel: the first of the step starts while the one before it ends, and a plain copy is none.
+        torch.add(self._state_FN, 0, out=step.integers_FN)
+        step.launch(rows, self._splits(step.order.attention))
 
-    def _leave(self) -> None:
-        step = self._step
+    def _splits(self, tiling: AttentionTiling) -> int:
+        return splits_for(min(_CONTEXT, self._step.sizes.context) - 1, tiling.split)
+
+    @contextmanager
+    def _occupied(self, rows: int) -> Iterator[None]:
+        """Make so many rows live, which read from all over the pool and all write to one block. What was there before
+        is there again afterwards."""
+        step, pool, device = self._step, self._step.pool, self._step.tables_NB.device
+        states = (step.integers_FN, step.tables_NB, pool.keys_LBTGD[:, 0], pool.values_LBTGD[:, 0])
+        kept = [each.clone() for each in states]
+        longest = min(_CONTEXT, step.sizes.context)
+        lengths_N = longest // 2 + torch.arange(rows, device=device) * (longest - longest // 2) // rows
+        places = torch.arange(step.tables_NB.numel(), device=device) * 7919 % pool.block_count
+        step.tables_NB.copy_(places.view(step.tables_NB.shape))
+        step.tables_NB[torch.arange(rows, device=device), lengths_N // pool.block_size] = 0
         step.integers_FN.zero_()
-        step.tables_NB.zero_()
+        step.progress.lengths_N[:rows] = lengths_N.int()
+        step.progress.live_N[:rows] = 1
+        step.row_sampling.limits_N[:rows] = 2
+        self._state_FN = step.integers_FN.clone()
+        try:
+            yield
+        finally:
+            for each, before in zip(states, kept, strict=True):
+                each.copy_(before)
 
     def _read(self) -> StepChoices | None:
         try:
@@ -191,7 +204,7 @@ def size_class(rows: int, most: int) -> int:
 
 
 def _launch_all(launches: Sequence[Callable[[], None]]) -> None:
-    """Compile kernels side by side, which takes a second each."""
+    """Compile kernels side by side, which takes a second each. What they compute is not looked at."""
     with ThreadPoolExecutor(os.cpu_count(), initializer=torch.cuda.synchronize) as threads:
         list(threads.map(_fits, launches))
 
@@ -212,9 +225,10 @@ def launch_milliseconds(launch: Callable[[], None]) -> float:
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph, capture_error_mode="thread_local"):
         launch()
-    graph.replay()
+    for _ in range(2):
+        graph.replay()
     took = []
-    for _ in range(3):
+    for _ in range(5):
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         begin.record()
         graph.replay()
@@ -239,11 +253,12 @@ def _tilings(part: str, rows: int) -> list[Tiling]:
 
 
 def _parts(depth: int) -> list[int]:
-    return [parts for parts in (1, 2, 3, 4, 6, 8) if parts == 1 or depth // parts >= _LEAST_DEPTH]
+    return [parts for parts in (1, 2, 4) if parts == 1 or depth // parts >= _LEAST_DEPTH]
 
 
 def _cache_file(step: DecodeStep) -> Path:
     made_for = [
+        str(_METHOD),
         torch.cuda.get_device_name(),
         torch.__version__,
         triton.__version__,

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from gametape.core.messages import GenerateRequest, Generation, Sampling, WeightUpdate
 from gametape.core.protocols import PolicyEngine
 from gametape.engines.errors import EngineError
+from gametape.engines.torch.garbage import leave_out_what_is_there, look_at_all
 from gametape.engines.torch.grammar import GrammarCompiler, GrammarMatcher
 from gametape.engines.torch.jobs import EngineJob, GenerateJob, ScoreJob
 from gametape.engines.torch.request_checks import admission_error, check_ids, check_score_range
@@ -45,6 +46,8 @@ class TorchEngine(PolicyEngine):
         self._wake = threading.Condition()
         self._answers = _Answers()
         self._closing = False
+        if stepper.uses_graphs:
+            leave_out_what_is_there()
         self._worker = threading.Thread(target=self._work, name="torch-engine", daemon=True)
         self._worker.start()
 
@@ -200,6 +203,9 @@ class TorchEngine(PolicyEngine):
                 self._closing = True
             self._fail_pending(EngineError("server_error", f"the engine broke down: {error}"))
             raise
+        finally:
+            if self._stepper.uses_graphs:
+                look_at_all()
 
     def _fail_pending(self, error: EngineError) -> None:
         """Fail the requests that have no answer yet."""

@@ -83,10 +83,10 @@ def project(
         bias_F,
         residual_NF,
         out_NF,
-        depth,
         0,
         COLUMNS=columns,
         DEPTH=depth,
+        PARTS=1,
         BIASED=bias_F is not None,
         ADDED=residual_NF is not None,
         ROWS_TILE=tiling.rows,
@@ -109,10 +109,10 @@ def project_parts(x_NE: Tensor, weight_FE: Tensor, sums_SNF: Tensor, rows: int, 
         None,
         None,
         sums_SNF,
-        triton.cdiv(triton.cdiv(depth, 128), parts) * 128,
         sums_SNF.stride(0),
         COLUMNS=columns,
         DEPTH=depth,
+        PARTS=parts,
         BIASED=False,
         ADDED=False,
         ROWS_TILE=tiling.rows,
@@ -219,10 +219,10 @@ def _project(
     bias,
     residual,
     out,
-    part_depth,
     part_stride,
     COLUMNS: tl.constexpr,
     DEPTH: tl.constexpr,
+    PARTS: tl.constexpr,
     BIASED: tl.constexpr,
     ADDED: tl.constexpr,
     ROWS_TILE: tl.constexpr,
@@ -233,19 +233,25 @@ def _project(
 ):
     m = tl.program_id(0) * ROWS_TILE + tl.arange(0, ROWS_TILE)
     n = tl.program_id(1) * COLUMNS_TILE + tl.arange(0, COLUMNS_TILE)
-    begin = tl.multiple_of(tl.program_id(2) * part_depth, 64)
+    # A whole product has bounds that the compiler knows; those of a part, known too, end behind the last weight.
+    PART_DEPTH: tl.constexpr = DEPTH if PARTS == 1 else ((DEPTH + 127) // 128 + PARTS - 1) // PARTS * 128
+    begin = 0
+    if PARTS > 1:
+        begin = tl.program_id(2) * PART_DEPTH
     _fetch_weights(weight, n, begin, COLUMNS, DEPTH, LINES, EARLY)
     follow(EARLY)
     total = tl.zeros([ROWS_TILE, COLUMNS_TILE], tl.float32)
-    for start in tl.range(begin, tl.minimum(begin + part_depth, DEPTH), DEPTH_TILE):
-        e = start + tl.arange(0, DEPTH_TILE)
+    for start in tl.range(0, PART_DEPTH, DEPTH_TILE):
+        e = begin + start + tl.arange(0, DEPTH_TILE)
         inputs = _inputs(x, m, e, DEPTH)
         total = tl.dot(inputs, _weights(weight, n, e, COLUMNS, DEPTH), total, input_precision="ieee")
     inside = n[None, :] < COLUMNS
     if BIASED:
         total += tl.load(bias + n, mask=n < COLUMNS, other=0.0).to(tl.float32)[None, :]
     total = total.to(out.dtype.element_ty)
-    at = tl.program_id(2) * part_stride.to(tl.int64) + m[:, None] * COLUMNS + n[None, :]
+    at = m[:, None] * COLUMNS + n[None, :]
+    if PARTS > 1:
+        at += tl.program_id(2) * part_stride
     if ADDED:
         before = tl.load(residual + at, mask=inside, other=0.0)
         total = (before.to(tl.float32) + total.to(tl.float32)).to(out.dtype.element_ty)

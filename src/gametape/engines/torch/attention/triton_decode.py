@@ -26,12 +26,16 @@ from gametape.engines.torch.triton_launch import early, follow
 
 @dataclass(frozen=True)
 class AttentionTiling:
-    """How the work is cut: tokens per stretch of context and per loaded tile; warps and loads in flight per program."""
+    """How the work is cut: tokens per stretch of context and per loaded tile; warps and loads in flight per program.
+
+    With `ahead`, where a tile lies is looked up while the one before it is attended to.
+    """
 
     split: int = 1024
     tile: int = 32
     warps: int = 1
     stages: int = 3
+    ahead: bool = False
 
 
 @dataclass(frozen=True)
@@ -66,9 +70,13 @@ def attention_tilings(rows: int, kv_heads: int, head_dim: int) -> list[Attention
     """
     programs = rows * kv_heads
     split = 1024 if programs >= 768 else 512 if programs >= 384 else 256
-    narrow = ((32, 1, 5), (64, 2, 4), (32, 2, 5), (64, 4, 4))
-    wide = ((32, 2, 4), (64, 4, 3), (64, 4, 4), (32, 4, 5))
-    return [AttentionTiling(split, tile, warps, stages) for tile, warps, stages in (narrow if head_dim <= 64 else wide)]
+    plain = ((32, 1, 3), (32, 1, 4), (64, 2, 3))
+    narrow = ((32, 1, 5), (64, 2, 4), (32, 2, 5))
+    wide = ((32, 2, 4), (64, 4, 3), (32, 4, 5))
+    return [
+        *(AttentionTiling(split, *cut) for cut in (plain if programs > 128 else plain[::-1])),
+        *(AttentionTiling(split, *cut, ahead=True) for cut in (narrow if head_dim <= 64 else wide)),
+    ]
 
 
 def splits_for(length: int, split: int) -> int:
@@ -123,6 +131,7 @@ def decode_attention(
         SHARE=max(16, triton.next_power_of_2(heads // groups)),
         TILE=tiling.tile,
         SPLIT=tiling.split,
+        AHEAD=tiling.ahead,
         WHOLE=splits == 1,
         NORMED=rotary.query_gain_D is not None,
         num_warps=tiling.warps,
@@ -176,7 +185,7 @@ def attended(q, k, v, seen, top, mass, total, to_log2):
 
 
 @triton.jit
-def _attend(
+def _attend(  # noqa: PLR0915 - a kernel is one function
     qkv,
     cosines,
     sines,
@@ -202,6 +211,7 @@ def _attend(
     SHARE: tl.constexpr,
     TILE: tl.constexpr,
     SPLIT: tl.constexpr,
+    AHEAD: tl.constexpr,
     WHOLE: tl.constexpr,
     NORMED: tl.constexpr,
     EARLY: tl.constexpr,
@@ -217,8 +227,9 @@ def _attend(
     PER_GROUP: tl.constexpr = HEADS // GROUPS
     d = tl.arange(0, WIDTH)
     h = tl.arange(0, SHARE)
-    cosine = tl.load(cosines + position * (WIDTH // 2) + d % (WIDTH // 2)).to(tl.float32)
-    sine = tl.load(sines + position * (WIDTH // 2) + d % (WIDTH // 2)).to(tl.float32) * tl.where(d < WIDTH // 2, -1, 1)
+    half = d % (WIDTH // 2)
+    cosine = tl.load(cosines + position * (WIDTH // 2) + half).to(tl.float32)
+    sine = tl.load(sines + position * (WIDTH // 2) + half).to(tl.float32) * tl.where(d < WIDTH // 2, -1.0, 1.0)
 
     # The first tile is on its way before the product that makes the queries has ended.
     table = tables + row.to(tl.int64) * table_stride
@@ -227,7 +238,8 @@ def _attend(
     t = tl.arange(0, TILE)
     places = places_of(table, begin, end, BLOCK, TILE)
     k_tile, v_tile = loaded(keys, values, places, begin + t < end, group, GROUPS, WIDTH)
-    places = places_of(table, begin + TILE, end, BLOCK, TILE)
+    if AHEAD:
+        places = places_of(table, begin + TILE, end, BLOCK, TILE)
     follow(EARLY)
 
     here = qkv + row.to(tl.int64) * qkv_stride
@@ -250,12 +262,13 @@ def _attend(
     mass = tl.where(newest, 1.0, 0.0) + tl.zeros([SHARE], tl.float32)
     total = tl.where(newest, v.to(tl.float32), 0.0) + tl.zeros([SHARE, WIDTH], tl.float32)
     top, mass, total = attended(q, k_tile, v_tile, (begin + t < end)[None, :], top, mass, total, to_log2)
-    # Places are looked up a tile ahead: a load that waits for another cannot be several tiles ahead of its use.
     for start in range(begin + TILE, end, TILE):
-        ahead = places_of(table, start + TILE, end, BLOCK, TILE)
+        if not AHEAD:
+            places = places_of(table, start, end, BLOCK, TILE)
         k_tile, v_tile = loaded(keys, values, places, start + t < end, group, GROUPS, WIDTH)
+        if AHEAD:
+            places = places_of(table, start + TILE, end, BLOCK, TILE)
         top, mass, total = attended(q, k_tile, v_tile, (start + t < end)[None, :], top, mass, total, to_log2)
-        places = ahead
 
     head = group * PER_GROUP + h
     if WHOLE:
