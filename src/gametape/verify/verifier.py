@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from gametape.core.verdict import Check, FreshCalls, Signal, Verdict
 from gametape.record.loaded_task import LoadedTask
@@ -41,6 +42,7 @@ from gametape.verify.verdict_runs import VerdictRuns, run_tests
 from gametape.verify.verifier_run import VerifierRun
 
 _FRESH_STAGE = "making fresh calls"
+_Hung = Literal["nowhere", "somewhere", "everywhere"]
 _UNASKED = Signal(name="no fresh calls", detail="the reference did not answer in time: verify once more")
 
 
@@ -182,6 +184,14 @@ class Verifier:
         result = self._fresh.judge(sources) if self._fresh else None
         return FreshCalls(calls=result.calls, agreed=result.agreed) if result and result.calls else None
 
+    def _hung(self, results: result_counts.Results) -> "_Hung":
+        """Where the tests of the feature found that an attempt does not come back."""
+        tests = self.loaded_task.task.tests
+        of_feature = [results[test] for test in result_counts.feature_tests(tests) or tests.every]
+        if "timed_out" not in of_feature:
+            return "nowhere"
+        return "somewhere" if "passed" in of_feature else "everywhere"
+
     def _decide(self, submission: Submission, profile: Profile, kind: RewardKind, began: float) -> "_Decision":
         prepared = self.prepared()
         task = self.loaded_task.task
@@ -194,7 +204,7 @@ class Verifier:
                 prefetched.result()
         results, flaky = result_counts.worst_results(task.tests.every, runs.real)
         results |= dict.fromkeys(runs.twins.unrefuted, "failed")
-        judged = questions.result(submission.sources) if questions else None
+        judged = questions.result(submission.sources, self._hung(results)) if questions else None
         fresh = FreshCalls(calls=judged.calls, agreed=judged.agreed) if judged else None
         context = _scoring_context(prepared, submission, runs, results, fresh, self._analyzer)
         checks = run_layers(context, profile)
@@ -245,8 +255,11 @@ class _FreshQuestions:
     def ask_within(self, replayer: Replayer) -> None:
         self._agreed = self._judge.ask_within(replayer, self._calls)
 
-    def result(self, sources: SourceTree) -> FreshResult:
-        return self._agreed or self._judge.ask(sources, self._calls)
+    def result(self, sources: SourceTree, hung: "_Hung") -> FreshResult:
+        """What hangs wherever a test asked it is not asked anything else: it has earned nothing, and hangs again."""
+        if hung == "everywhere":
+            return FreshResult(len(self._calls), 0, ())
+        return self._agreed or self._judge.ask(sources, self._calls, has_hung=hung == "somewhere")
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from gametape.verify.verifier_run import VerifierRun
 
 CALLS = 24
 """Fresh calls of a verdict."""
+_PATIENCE_AFTER_A_HANG = 0.25
 
 
 @dataclass(frozen=True)
@@ -131,15 +132,15 @@ class FreshJudge:
         if self.source is not None:
             self.source.close()
 
-    def ask(self, sources: SourceTree, calls: Sequence[FreshCall]) -> FreshResult:
-        """Ask an attempt these calls."""
+    def ask(self, sources: SourceTree, calls: Sequence[FreshCall], has_hung: bool = False) -> FreshResult:
+        """Ask an attempt these calls. One that `has_hung` before gets less time."""
         if not calls or self.source is None or self.source.greeting is None:
             return FreshResult(0, 0, ())
         asked = asked_once(calls)
         programs = [answered.program for answered in asked]
         player = ProgramPlayer(self._loaded_task, sources, self._sandboxes, self.source.greeting)
         with contextlib.closing(player):
-            answers = player.play(programs)
+            answers = player.play(programs, _PATIENCE_AFTER_A_HANG if has_hung else 1.0)
             late = late_errors(programs, [answered.expected for answered in asked], answers, player)
             run = player.run()
         played = {

@@ -101,15 +101,15 @@ class ProgramPlayer:
             half for part in (programs[:middle], programs[middle:]) for half in self._play_halves(part, seconds / 2)
         ]
 
-    def play(self, programs: Sequence[Program]) -> list[PlayedProgram]:
+    def play(self, programs: Sequence[Program], patience: float = 1.0) -> list[PlayedProgram]:
         """The answers to some programs. Where the process ends or hangs, those that were not over are played again,
-        each by itself; a step without an answer is LOST."""
+        each by itself; a step without an answer is LOST. `patience` is a share of the usual time."""
         if not programs:
             return []
         played = [PlayedProgram() for _ in programs]
-        if self._converse(programs, played, _SECONDS + _EACH * len(programs)):
+        if self._converse(programs, played, patience * (_SECONDS + _EACH * len(programs))):
             return played
-        lost, over = 1, time.monotonic() + _MOST_SECONDS * slowdown()
+        lost, over = 1, time.monotonic() + patience * _MOST_SECONDS * slowdown()
         for index, program in enumerate(programs):
             if len(played[index].answers) < len(program.steps):
                 self.renew()
