@@ -19,9 +19,7 @@ def test_what_hangs_in_every_test_is_asked_nothing_else(
 ) -> None:
     asked: list[bool] = []
 
-    def ask(
-        self: FreshJudge, sources: SourceTree, calls: Sequence[FreshCall], has_hung: bool = False
-    ) -> FreshResult:
+    def ask(self: FreshJudge, sources: SourceTree, calls: Sequence[FreshCall], has_hung: bool = False) -> FreshResult:
         asked.append(has_hung)
         return FreshResult(len(calls), 0, ())
 
@@ -31,7 +29,9 @@ def test_what_hangs_in_every_test_is_asked_nothing_else(
     with Verifier(task, prepared_home(tmp_path / "home")) as verifier:
         verifier.prepared()
         monkeypatch.setattr(FreshJudge, "ask", ask)
-        (workspace / "durations.py").write_text("def parse_duration(text):\n    while True:\n        pass\n")
+        (workspace / "durations.py").write_text(
+            "def parse_duration(text):\n    count = 0\n    while True:\n        count += 1\n"
+        )
         everywhere = verifier.verify(workspace, "train")
         (workspace / "durations.py").write_text("def parse_duration(text):\n    raise ValueError(text)\n")
         nowhere = verifier.verify(workspace, "train")

@@ -160,6 +160,7 @@ class _FloorMeasurement:
                 for body in self._programs.bodies
                 if (program := self._programs.uniform(body))
             }
+            uniform = self._without_work(runner, uniform)
             trials += [trial for _, trial in uniform.values()]
             useful = {words: body for words, (body, trial) in uniform.items() if trial.passing}
             if len(self._programs.missing) > 1 and len(useful) > 1:
@@ -168,6 +169,34 @@ class _FloorMeasurement:
                 programs = itertools.islice(self._programs.raising_once(), _MOST_COMBINATIONS)
                 trials += [self._try(runner, program) for program in programs]
         return trials
+
+    def _without_work(
+        self, runner: WarmTestRunner, uniform: Mapping[str, tuple[TrivialBody, _Trial]]
+    ) -> dict[str, tuple[TrivialBody, _Trial]]:
+        """The same, without expressions in functions of which they are the whole work: in place of the reference's own
+        body they pass every test. What does the work of a part is paid for it."""
+        kept: dict[str, tuple[TrivialBody, _Trial]] = {}
+        tried = 0
+        for words, (body, trial) in uniform.items():
+            kept[words] = body, trial
+            if not trial.program.computes or not trial.passing or len(self._programs.missing) < 2:
+                continue
+            working: set[str] = set()
+            for item in self._programs.missing:
+                if item.qualname in body.by_function and tried < _MOST_COMBINATIONS:
+                    tried += 1
+                    program = self._programs.in_reference(item, body)
+                    if program and self._try(runner, program).passing.issuperset(self._tests):
+                        working.add(item.qualname)
+            if working:
+                others = {name: text for name, text in body.by_function.items() if name not in working}
+                rest = replace(body, by_function=others)
+                program = self._programs.uniform(rest) if others else None
+                if program:
+                    kept[words] = rest, self._try(runner, program)
+                else:
+                    del kept[words]
+        return kept
 
     def _combine(
         self,

@@ -73,7 +73,7 @@ def fill_stubs(text: str, items: list[MissingFunction], body: StubBody, referenc
     """
     stubbed = [item for item in items if item.is_stubbed]
     for item in sorted(stubbed, key=lambda item: -_line(text, item)):
-        text = _replace(text, item, render_body(item, body))
+        text = replace_body(text, item, render_body(item, body))
     absent = [item for item in items if not item.is_stubbed]
     classes = {node.name: node for node in parse(text).body if isinstance(node, ast.ClassDef)}
     for owner in sorted(
@@ -96,7 +96,8 @@ def _line(text: str, item: MissingFunction) -> int:
     return functions(parse(text))[item.class_name, item.name].lineno
 
 
-def _replace(text: str, item: MissingFunction, body: str) -> str:
+def replace_body(text: str, item: MissingFunction, body: str) -> str:
+    """The text of a file that has the function, with this body in place of its own."""
     node = functions(parse(text))[item.class_name, item.name]
     lines = text.splitlines()
     rest = without_docstring(node.body)

@@ -22,7 +22,7 @@ from gametape.verify.fresh.expressions import source_of
 from gametape.verify.fresh.guesses import likeliest_expressions
 from gametape.verify.jobs import file_of
 from gametape.verify.missing_functions import MissingFunction, find_missing_functions
-from gametape.verify.stub_bodies import fill_task
+from gametape.verify.stub_bodies import fill_task, render_body, replace_body
 
 CONSTANTS = ("None", "True", "False", "0", "1", "-1", "''", "b''", "[]", "{}", "()", "set()", "iter(())")
 """The plain value of each type that a function is likely to answer."""
@@ -139,6 +139,21 @@ class TrivialPrograms:
         return TrivialProgram(
             words, files, words.startswith("every function raises "), any(end in words for end in _COMPUTED)
         )
+
+    def in_reference(self, item: MissingFunction, body: TrivialBody) -> TrivialProgram | None:
+        """The reference with this body in one function; None without a reference that has it."""
+        start, reference = self._loaded_task.start, self._loaded_task.reference
+        if reference is None or item.path not in reference:
+            return None
+        written = render_body(item, body.by_function[item.qualname])
+        try:
+            text = replace_body(reference.text(item.path), item, written)
+            parse(text)
+        except (SyntaxError, ValueError, KeyError, RecursionError):
+            return None
+        files = {path: data for path, data in reference.files.items() if start.files.get(path) != data}
+        files[item.path] = text.encode("utf-8", "surrogateescape")
+        return TrivialProgram(f"{item.qualname} {body.words}", files)
 
     def raising_once(self) -> Iterator[TrivialProgram]:
         """One function raises an error that the visible tests ask for, and the others do nothing: an error is mostly
