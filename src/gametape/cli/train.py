@@ -91,6 +91,7 @@ def train(
         typer.echo(default_config_toml())
         return
     from gametape.core.errors import Interrupted
+    from gametape.record.installation import command_line
     from gametape.train.early_checks import check_early
 
     home = home_directory(home)
@@ -102,7 +103,7 @@ def train(
     try:
         answer = _run_training(root, settings, home, resumed=resume is not None)
     except KeyboardInterrupt:
-        raise Interrupted(f"interrupted; go on with: gametape train --resume {printable_path(root)}") from None
+        raise Interrupted(f"interrupted; go on with: {command_line('train', '--resume', root)}") from None
     emit(answer, as_json, _show)
     raise typer.Exit(1 if answer["stopped_by"].startswith("nan") else 0)
 
@@ -160,15 +161,14 @@ def free_name(wanted: Path) -> Path:
 
 def _run_training(root: Path, config: "RunConfig", home: Path | None, resumed: bool) -> dict[str, Any]:
     from gametape.core.errors import MissingDependency
+    from gametape.record.installation import install_extra
 
     try:
         from gametape.terminal.training_view import TrainView
         from gametape.train.run_directory import RunDirectory
         from gametape.train.training import train as run
     except ImportError as error:
-        raise MissingDependency(
-            f"training needs torch and transformers: pip install 'gametape[train]' ({error})"
-        ) from error
+        raise MissingDependency(f"training needs torch and transformers: {install_extra('train')} ({error})") from error
     directory = RunDirectory(root)
     with directory.lock() if resumed else directory.begin(config):
         changed = directory.change_config(config)

@@ -9,6 +9,7 @@ from gametape.core.errors import BadInput, MissingDependency
 from gametape.engines import smollm2
 from gametape.engines.model_names import EMBEDDED_MODEL, find_weights
 from gametape.evals.suite import WORLDS_PREFIX
+from gametape.record.installation import install_extra
 from gametape.record.loaded_task import LoadedTask
 from gametape.sandbox.backend import SandboxSpec, open_backend, require_capabilities
 from gametape.tasks.worlds.spec import preset
@@ -29,7 +30,7 @@ _TOKENIZER = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "voc
 def check_early(config: RunConfig, home: Path) -> None:
     """Raise what the run would be refused for."""
     if missing := [name for name in _NEEDED if find_spec(name) is None]:
-        raise MissingDependency(f"training needs {' and '.join(missing)}: pip install 'gametape[train]'")
+        raise MissingDependency(f"training needs {' and '.join(missing)}: {install_extra('train')}")
     if config.model != TINY:
         find_model(config.model, home)
     elif config.context.tokens:
