@@ -212,7 +212,8 @@ def test_ctrl_c_leaves_no_process(alone: Path, tmp_path: Path) -> None:
     os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate()
     assert process.returncode == 130, errors
-    assert errors.splitlines()[-1].startswith("gametape: interrupted; go on with: gametape train --resume")
+    assert errors.splitlines()[-1].startswith("gametape: interrupted; go on with: ")
+    assert f"train --resume {root}" in errors.splitlines()[-1]
     assert not any(map(is_there, ranks))
 
 
