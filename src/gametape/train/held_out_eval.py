@@ -9,8 +9,8 @@ import torch
 from pydantic import TypeAdapter
 from torch import Tensor
 
-from gametape.core.config import EvalConfig
 from gametape.core.environment import TurnMark
+from gametape.core.observation_config import EvalConfig
 from gametape.core.token_segments import TokenSegment
 from gametape.tasks.worlds.world import World
 from gametape.train.batch import TrainSample

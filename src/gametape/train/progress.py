@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from pydantic import TypeAdapter
 
-from gametape.core.config import EvalConfig, IntervalUnit
+from gametape.core.observation_config import EvalConfig, IntervalUnit
 from gametape.train.activity import ActivityTimes
 from gametape.train.rollouts import PromptRequest, RolloutGroup, with_current_state_keys
 

@@ -6,7 +6,8 @@ from typing import ClassVar
 
 import pytest
 
-from gametape.core.config import ConfigSection, RunConfig
+from gametape.core.config import RunConfig
+from gametape.core.config_section import ConfigSection
 from gametape.core.environment import EpisodeScore
 from gametape.core.errors import BadInput
 from gametape.core.messages import ToolResult

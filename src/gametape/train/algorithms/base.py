@@ -15,7 +15,8 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from gametape.agent.limits import RolloutLimits
-from gametape.core.config import ConfigSection, RunConfig
+from gametape.core.config import RunConfig
+from gametape.core.config_section import ConfigSection
 from gametape.core.errors import BadInput
 from gametape.core.token_segments import TokenSegment
 from gametape.core.validation import NO_SUCH_FIELD, problems_from
