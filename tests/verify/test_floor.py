@@ -89,7 +89,8 @@ def test_fresh_calls_lower_it() -> None:
 
     floor = measure_floor(WEAK, (), 10.0, agreement)
     assert floor.progress < 0.2
-    assert len(asked) == 4, "the best programs, and the best of the group, are asked"
+    best = [text for text in asked if "sum(numbers)" not in text]
+    assert len(best) == 3, "the best programs are asked, beside the reference with an expression in it"
     assert not any("NotImplementedError" in text and "return" not in text for text in asked), "only what passes a test"
 
 

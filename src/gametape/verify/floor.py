@@ -17,7 +17,7 @@ from gametape.record.loaded_task import LoadedTask
 from gametape.record.source_tree import SourceTree
 from gametape.verify import result_counts
 from gametape.verify.jobs import group_by_file, pytest_options
-from gametape.verify.progress import NO_FLOOR, Floor, ProgressCounts, agrees_enough, group_progress
+from gametape.verify.progress import NO_FLOOR, Floor, ProgressCounts, agrees_enough, fresh_share, group_progress
 from gametape.verify.stage_progress import StageCounter, StageProgress, ignore_progress
 from gametape.verify.trivial_programs import TrivialBody, TrivialProgram, TrivialPrograms
 from gametape.verify.warm_runner import PytestRequest, WarmTestRunner
@@ -174,7 +174,7 @@ class _FloorMeasurement:
         self, runner: WarmTestRunner, uniform: Mapping[str, tuple[TrivialBody, _Trial]]
     ) -> dict[str, tuple[TrivialBody, _Trial]]:
         """The same, without expressions in functions of which they are the whole work: in place of the reference's own
-        body they pass every test. What does the work of a part is paid for it."""
+        body they pass every test and agree on fresh calls. What does the work of a part is paid for it."""
         kept: dict[str, tuple[TrivialBody, _Trial]] = {}
         tried = 0
         for words, (body, trial) in uniform.items():
@@ -186,7 +186,7 @@ class _FloorMeasurement:
                 if item.qualname in body.by_function and tried < _MOST_COMBINATIONS:
                     tried += 1
                     program = self._programs.in_reference(item, body)
-                    if program and self._try(runner, program).passing.issuperset(self._tests):
+                    if program and self._does_the_work(self._try(runner, program)):
                         working.add(item.qualname)
             if working:
                 others = {name: text for name, text in body.by_function.items() if name not in working}
@@ -197,6 +197,13 @@ class _FloorMeasurement:
                 else:
                     del kept[words]
         return kept
+
+    def _does_the_work(self, trial: _Trial) -> bool:
+        """Where fresh calls could be asked and none is there, weak tests alone do not say so."""
+        if not trial.passing.issuperset(self._tests):
+            return False
+        fresh = self._ask_fresh(trial)
+        return self._fresh_agreement is None or (fresh_share(fresh) is not None and agrees_enough(fresh))
 
     def _combine(
         self,

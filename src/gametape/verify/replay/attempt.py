@@ -76,7 +76,7 @@ def replay_attempt(
     wanted = [test for test in recording.transcripts if tests is None or test in tests]
     rng.shuffle(wanted)
     with Replayer(loaded_task, sources, sandboxes) as replayer:
-        results, shifting = _replay(replayer, recording, wanted)
+        results, shifting, among_others = _replay(replayer, recording, wanted)
         ruined = replayer.lost > 0
         if afterwards and not ruined and all(result.same for result in results.values()):
             afterwards(replayer)
@@ -97,6 +97,7 @@ def replay_attempt(
         live = _LiveTests(recording, loaded_task, sources, zygotes, rng, held_out_messages)
         runs += live.run(live_tests, undecided)
         outcomes |= runs[1].outcomes
+        shifting |= {*live.answered_otherwise(among_others)}
         unlike = live.answered_otherwise({test: differing[test] for test in undecided})
         if unlike:
             with Replayer(loaded_task, sources, sandboxes) as replayer:
@@ -116,8 +117,11 @@ def replay_attempt(
     )
 
 
-def _replay(replayer: Replayer, recording: Recording, tests: Sequence[str]) -> tuple[dict[str, ReplayResult], set[str]]:
-    """Together in one process, and again alone where that differs; and the tests that are the same only alone."""
+def _replay(
+    replayer: Replayer, recording: Recording, tests: Sequence[str]
+) -> tuple[dict[str, ReplayResult], set[str], dict[str, ReplayResult]]:
+    """Together in one process, and again alone where that differs; the tests that are the same only alone; and what
+    those were together that differ in both places in different ways: one of the two may hide an answer."""
     scripts = recording.scripts
     together = [test for test in tests if test not in recording.isolated]
     results = {result.test: result for result in replayer.replay(scripts[test] for test in together)}
@@ -126,7 +130,8 @@ def _replay(replayer: Replayer, recording: Recording, tests: Sequence[str]) -> t
         for result in replayer.replay((scripts[test] for test in tests if test in recording.isolated), alone=True)
     }
     alike = 0
-    shifting = set()
+    shifting: set[str] = set()
+    among_others: dict[str, ReplayResult] = {}
     for test in together:
         before = results[test]
         if before.same or before.timed_out or alike >= _TRIED_ALONE:
@@ -134,9 +139,13 @@ def _replay(replayer: Replayer, recording: Recording, tests: Sequence[str]) -> t
         (again,) = replayer.replay([scripts[test]], alone=True, again=True)
         alike = alike + 1 if again == before else -len(tests)
         results[test] = again if again.same or again.difference else before
-        if again.same and before.difference and not _is_of_name(before.difference):
+        if not before.difference or _is_of_name(before.difference):
+            continue
+        if again.same:
             shifting.add(test)
-    return results, shifting
+        elif again.difference and again != before:
+            among_others[test] = before
+    return results, shifting, among_others
 
 
 def _is_of_name(difference: Difference) -> bool:
