@@ -199,11 +199,13 @@ class _FloorMeasurement:
         return kept
 
     def _does_the_work(self, trial: _Trial) -> bool:
-        """Where fresh calls could be asked and none is there, weak tests alone do not say so."""
+        """Apart from the tests only fresh calls can say so, and twins where tests are shared: weak tests cannot."""
         if not trial.passing.issuperset(self._tests):
             return False
+        if self._fresh_agreement is None:
+            return self._shared
         fresh = self._ask_fresh(trial)
-        return self._fresh_agreement is None or (fresh_share(fresh) is not None and agrees_enough(fresh))
+        return fresh_share(fresh) is not None and agrees_enough(fresh)
 
     def _combine(
         self,

@@ -64,3 +64,11 @@ def test_a_record_is_part_of_an_answer() -> None:
     assert not agrees(expected, PlayedProgram([(words.RETURN, 0, None, (), None)]), 0)
     assert not is_guessable(_STEP, answer("12 missing"), set())
     assert is_guessable(_STEP, answer("3 missing"), set()), "an argument comes back"
+
+
+def test_an_answer_that_says_every_small_number_says_nothing() -> None:
+    expected = (("3", "7"), 20)
+    every = tuple(str(number) for number in range(10))
+
+    assert says_the_same(expected, (("3", "7", "12"), 30))
+    assert not says_the_same(expected, (every, 30))
