@@ -43,6 +43,7 @@ from gametape.verify.verifier_run import VerifierRun
 
 _FRESH_STAGE = "making fresh calls"
 _Hung = Literal["nowhere", "somewhere", "everywhere"]
+"""Where an attempt did not come back: in no test of the feature, in some while others passed, or while none did."""
 _UNASKED = Signal(name="no fresh calls", detail="the reference did not answer in time: verify once more")
 
 
@@ -256,7 +257,7 @@ class _FreshQuestions:
         self._agreed = self._judge.ask_within(replayer, self._calls)
 
     def result(self, sources: SourceTree, hung: "_Hung") -> FreshResult:
-        """What hangs wherever a test asked it is not asked anything else: it has earned nothing, and hangs again."""
+        """What hung and passed no test is asked nothing else: it has earned nothing, and would hang again."""
         if hung == "everywhere":
             return FreshResult(len(self._calls), 0, ())
         return self._agreed or self._judge.ask(sources, self._calls, has_hung=hung == "somewhere")
