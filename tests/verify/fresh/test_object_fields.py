@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gametape.record.source_tree import SourceTree
-from gametape.verify.fresh.judge import FreshJudge
+from gametape.verify.fresh.judge import CALLS, FreshJudge
 from gametape.verify.fresh.object_fields import given_fields
 from gametape.verify.in_sandbox import wire_protocol as words
 from gametape.verify.replay.recording import record_tests
@@ -40,8 +40,8 @@ def test_calls_ask_for_fields_and_none_of_these_compares(judge: FreshJudge) -> N
 
 def test_the_reference_agrees_and_a_lying_equality_does_not(judge: FreshJudge, tmp_path: Path) -> None:
     assert VECTORS.reference is not None
-    right = judge.judge(VECTORS.reference.under(["vectors.py"]), seed=3)
-    assert right.agreed == right.calls >= 20
+    right = [judge.judge(VECTORS.reference.under(["vectors.py"]), seed=seed) for seed in (3, 4, 5)]
+    assert sum(one.agreed for one in right) == sum(one.calls for one in right) >= 2 * CALLS
     lazy = next(attempt for attempt in OBJECTS if attempt.name == "replay.object-lazy")
     lazy.plant(tmp_path)
     lying = SourceTree({"vectors.py": (tmp_path / "vectors.py").read_bytes()})
