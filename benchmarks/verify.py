@@ -3,8 +3,9 @@
 Run it with `make bench`. Machines are noisy, so read the ratios; each is the median over rounds in which both sides ran
 back to back. The suite is made here: six test files, about two seconds of work, a third of it about the feature. The
 hand-made tasks follow. Each verdict is on another attempt: the reference with a comment that is new, so that nothing
-that is kept by content helps. `a second and core` is what one second of processor time gives, of the host and of all
-sandboxes, those of the reference and what is made in the background included.
+that is kept by content helps; a wrong attempt is the start of the task with such a comment, where pytest is asked once
+more about every test that needs the missing code. `a second and core` is what a second of processor time gives, of the
+host and of all sandboxes, those of the reference and what is made in the background included.
 `--save` writes the table to benchmarks/results/verify.json.
 """
 
@@ -132,11 +133,14 @@ class Bench:
         self.caching.close()
         self.replay_sandboxes.close()
 
-    def bare(self) -> None:
+    def bare(self, passes: bool = True) -> None:
         argv = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"]
         environment = {"PATH": os.environ["PATH"], "PYTHONPATH": self.import_path, "HOME": "/tmp"}
         environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-        subprocess.run(argv, cwd=self.workspace, env=environment, capture_output=True, check=True)
+        subprocess.run(argv, cwd=self.workspace, env=environment, capture_output=True, check=passes)
+
+    def bare_wrong(self) -> None:
+        self.bare(passes=False)
 
     def first_run(self) -> None:
         prepared = self.fresh.prepared()
@@ -153,23 +157,30 @@ class Bench:
         assert {outcome.result for outcome in replayed.outcomes.values()} == {"passed"}
         assert not replayed.live
 
-    def another_attempt(self) -> None:
+    def another_attempt(self, wrong: bool = False) -> None:
         """Make the workspace one that was never verified."""
+        files = self.loaded_task.start.files if wrong else self.sources.files
         note = f"# {secrets.token_hex(8)}\n".encode()
-        (self.workspace / self.changed).write_bytes(self.sources.files[self.changed] + note)
+        (self.workspace / self.changed).write_bytes(files[self.changed] + note)
+
+    def another_wrong_attempt(self) -> None:
+        self.another_attempt(wrong=True)
 
     def train(self) -> None:
         assert self.fresh.verify(self.workspace, "train").passed
 
+    def train_wrong(self) -> None:
+        assert not self.fresh.verify(self.workspace, "train").passed
+
     def full(self) -> None:
         assert self.fresh.verify(self.workspace, "full").passed
 
-    def verdicts_per_core(self, count: int) -> float:
+    def verdicts_per_core(self, count: int, wrong: bool = False) -> float:
         """Train verdicts for a second of processor time, one after the other, once everything is warm."""
         before = processor_seconds()
         for _ in range(count):
-            self.another_attempt()
-            self.train()
+            self.another_attempt(wrong)
+            (self.train_wrong if wrong else self.train)()
         return count / (processor_seconds() - before)
 
     def cached(self) -> None:
@@ -259,6 +270,15 @@ def main() -> None:
                 renew=example.another_attempt,
             )
             rows.append({**row, "per_core_second": round(example.verdicts_per_core(VERDICTS), 1)})
+            row = compare(
+                f"{name}: verdict, train, wrong",
+                example.bare_wrong,
+                example.train_wrong,
+                options.rounds,
+                "",
+                renew=example.another_wrong_attempt,
+            )
+            rows.append({**row, "per_core_second": round(example.verdicts_per_core(VERDICTS // 4, wrong=True), 1)})
             example.close()
     table = Table("what", "bare ms", "verifier ms", "ratio", "a second and core", "goal", box=None)
     for row in rows:

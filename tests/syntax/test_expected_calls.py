@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from gametape.syntax.expected_calls import extract_expected_calls, innermost_call
+from gametape.syntax.expected_calls import extract_expected_calls, extract_refused_calls, innermost_call
 
 
 @pytest.mark.parametrize(
@@ -40,6 +40,28 @@ class TestA:
     assert [(call.args, call.expected, call.test) for call in calls] == [
         ((1, "a"), 2, "TestA::test_a"),
         ((3, "a"), 4, "TestA::test_a"),
+    ]
+
+
+def test_calls_that_must_raise() -> None:
+    source = """
+@pytest.mark.parametrize("text", ["a", "b"])
+def test_a(text):
+    with pytest.raises(Bad, match="no"):
+        f(text)
+    with pytest.raises(Bad):
+        prepared = unknown()
+        f(prepared)
+
+def test_b(self):
+    self.assertRaises(errors.Worse, f, 3, sign=True)
+    f(4)
+"""
+    calls = extract_refused_calls("t.py", source)
+    assert [(call.function, call.args, call.kwargs, call.expected) for call in calls] == [
+        ("f", ("a",), (), "Bad"),
+        ("f", ("b",), (), "Bad"),
+        ("f", (3,), (("sign", True),), "Worse"),
     ]
 
 

@@ -61,7 +61,7 @@ WEAK = task(
 )
 TWO = task(
     "import pytest\nfrom m import Missing, label, total\n\n\ndef test_none():\n    assert total([]) == 0\n\n\n"
-    "def test_empty():\n    with pytest.raises(Missing):\n        label('', 3)\n\n\n"
+    "def test_empty():\n    with pytest.raises(Missing):\n        label(open('/dev/null').read(), 3)\n\n\n"
     "def test_wide():\n    assert label('a', 3) == ' a '\n",
     "import pytest\nfrom m import Missing, label, total\n\n\ndef test_zero():\n    assert total([0]) == 0\n\n\n"
     "def test_nothing():\n    with pytest.raises(Missing):\n        label('', 9)\n\n\n"
@@ -134,9 +134,29 @@ def test_the_nearest_visible_answer_is_no_work() -> None:
     assert floor.progress == pytest.approx(1 / 2)
 
 
+def test_an_error_that_says_every_text_is_no_work() -> None:
+    waits = "import pytest\nfrom m import Missing, label\n\n\ndef test_empty():\n"
+    waits += "    with pytest.raises(Missing, match='no text'):\n        label('', {0})\n\n\n"
+    waits += "def test_wide():\n    with pytest.raises(Missing, match=r'wider than \\d+ by {0}'):\n"
+    waits += "        label('abc', {0})\n"
+    floor = measure_floor(task(waits.format(2), waits.format(1)), (), 10.0)
+    assert floor.passes
+    assert floor.program == "every function raises Missing"
+
+
+def test_a_refusal_like_the_nearest_visible_one_is_no_work() -> None:
+    refuses = "import pytest\nfrom m import Missing, label\n\n\ndef test_empty():\n"
+    refuses += "    with pytest.raises(Missing, match='no text'):\n        label('', {0})\n\n\n"
+    refuses += "def test_short():\n    assert label('text', {0}) == 'text'\n"
+    floor = measure_floor(task(refuses.format(2), refuses.format(3)), (), 10.0)
+    assert floor.passes
+    assert floor.program == "every function returns the answer of the nearest visible call"
+
+
 def test_where_tests_share_a_process_with_the_code_an_error_is_read_test_by_test() -> None:
     text = "import pytest\nfrom m import Missing, label, total\n\n\n"
-    text += "def test_empty():\n    total([])\n    with pytest.raises(Missing):\n        label('', 3)\n\n\n"
+    text += "def test_empty():\n    total([])\n    empty = open('/dev/null').read()\n"
+    text += "    with pytest.raises(Missing):\n        label(empty, 3)\n\n\n"
     text += "def test_wide():\n    assert label('a', 3) == ' a '\n\n\ndef test_sum():\n    assert total([1]) == 1\n"
     both = task(
         text, text.replace("'a', 3) == ' a '", "'ab', 4) == ' ab '").replace("total([1]) == 1", "total([]) == 0")
@@ -173,6 +193,14 @@ def test_who_says_everything_passes_a_test_that_looks_for_a_part() -> None:
     looks += "    assert 'sum: {1}' in capsys.readouterr().out\n"
     floor = measure_floor(task(looks.format(1, 3), looks.format(5, 7)), (), 10.0)
     assert floor.program == "every function says everything"
+    assert floor.passes
+
+
+def test_who_answers_with_everything_passes_a_test_that_looks_for_a_part() -> None:
+    looks = "import io\nfrom m import label\n\n\ndef test_{0}():\n"
+    looks += "    assert '{0}: {1}' in label(io.StringIO('{0},'), {1})\n"
+    floor = measure_floor(task(looks.format("tea", 3), looks.format("bun", 41)), (), 10.0)
+    assert floor.program == "every function returns everything that is looked for in its answers"
     assert floor.passes
 
 

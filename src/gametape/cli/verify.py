@@ -167,12 +167,12 @@ def show_verdict(verdict: "Verdict", failures: bool = True) -> None:
         if by_rule[flag.rule] > _MOST_OF_A_RULE:
             continue
         where = f" {flag.file}:{flag.line}" if flag.line else f" {flag.file}" if flag.file else ""
-        console.print(f"[red]{flag.severity}[/] {flag.rule}{escape(where)}: {escape(flag.evidence)}")
+        console.print(f"[red]{flag.severity}[/] {flag.rule}{escape(where)}: {escape(flag.evidence)}", soft_wrap=True)
     for rule, count in by_rule.items():
         if count > _MOST_OF_A_RULE:
             console.print(f"[dim]and {count - _MOST_OF_A_RULE} more of {rule}[/]")
     for signal in verdict.signals:
-        console.print(f"[yellow]signal[/] {signal.name}: {escape(signal.detail)}")
+        console.print(f"[yellow]signal[/] {signal.name}: {escape(signal.detail)}", soft_wrap=True)
     if verdict.assurance_detail:
         console.print(f"[dim]assurance {verdict.assurance}: {escape(verdict.assurance_detail)}[/]", soft_wrap=True)
     if verdict.quarantined:

@@ -20,6 +20,9 @@ EXACT_EQUALITY_METHODS = frozenset((
 EQUALITY_METHODS = EXACT_EQUALITY_METHODS | {"assertAlmostEqual", "assertAlmostEquals", "assertIs"}
 """Methods of test cases that compare a result with what is expected, exactly or nearly."""
 
+WAITING_CALLS = ("raises", "assertRaises", "assertRaisesRegex")
+"""Calls that wait for an error, which is their first argument."""
+
 _CONVERSIONS = ("list", "tuple", "set", "dict", "sorted", "str", "repr", "len")
 
 
@@ -89,14 +92,26 @@ def innermost_call(node: ast.expr) -> ast.expr:
 
 def extract_expected_calls(path: str, source: str | bytes) -> list[ExpectedCall]:
     """Every expected call of a test file, in the order in which the tests make them; parameters have their values."""
+    return _extract_calls(path, source, _checked_sides)
+
+
+def extract_refused_calls(path: str, source: str | bytes) -> list[ExpectedCall]:
+    """Every call with constant arguments in a test file that must raise; what is expected is the error's name."""
+    return _extract_calls(path, source, _refused_sides)
+
+
+_Sides = Callable[[FunctionNode], Iterator[tuple[ast.expr, ast.expr]]]
+
+
+def _extract_calls(path: str, source: str | bytes, sides: _Sides) -> list[ExpectedCall]:
     return [
         call
         for (owner, name), node in functions(parse(source)).items()
-        for call in _calls_of_test(path, f"{owner}::{name}" if owner else name, node)
+        for call in _calls_of_test(path, f"{owner}::{name}" if owner else name, node, sides)
     ]
 
 
-def _calls_of_test(path: str, test: str, node: FunctionNode) -> Iterator[ExpectedCall]:
+def _calls_of_test(path: str, test: str, node: FunctionNode, sides: _Sides) -> Iterator[ExpectedCall]:
     for parameters in _parameter_sets(node):
         known = dict(parameters)
 
@@ -110,7 +125,7 @@ def _calls_of_test(path: str, test: str, node: FunctionNode) -> Iterator[Expecte
                         known[name] = evaluate(value)
                     except NotConstant:
                         continue
-        for left, right in _checked_sides(node):
+        for left, right in sides(node):
             for call, expected in ((left, right), (right, left)):
                 expectation = expected_call(call, expected, evaluate, test, path)
                 if expectation and expectation.function and all(name for name, _ in expectation.kwargs):
@@ -127,6 +142,21 @@ def _checked_sides(node: FunctionNode) -> Iterator[tuple[ast.expr, ast.expr]]:
                 yield call, ast.Constant(False)
             case _:
                 yield from compared_sides(inner)
+
+
+def _refused_sides(node: FunctionNode) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """What a test calls where it waits for an error, with the error's name: the last call of the block."""
+    for inner in ast.walk(node):
+        match inner:
+            case ast.With(
+                items=[ast.withitem(context_expr=ast.Call(func=func, args=[error, *_]))],
+                body=[*_, ast.Expr(value=ast.Call() as call) | ast.Assign(value=ast.Call() as call)],
+            ) if last_name(func) in WAITING_CALLS:
+                yield innermost_call(call), ast.Constant(last_name(error))
+            case ast.Call(func=func, args=[error, called, *rest], keywords=keywords) if (
+                last_name(func) in WAITING_CALLS[:2]
+            ):
+                yield ast.Call(called, rest, keywords), ast.Constant(last_name(error))
 
 
 def _parameter_sets(node: FunctionNode) -> list[dict[str, Any]]:

@@ -29,7 +29,7 @@ from gametape.verify.test_ways import TestWays, choose_ways, restrict_task
 from gametape.verify.twins.plan import TwinPlan, validate_twins
 from gametape.verify.verifier_run import VerifierRun, parse_report
 
-_FORMAT = 8
+_FORMAT = 10
 _DEFAULT_JOB_SECONDS = 120.0
 _LEAST_FILE_SECONDS, _SLACK = 5.0, 10.0
 _LEAST_JOB_SECONDS = 30.0

@@ -4,7 +4,8 @@
              the scores (see `progress`)
 `pass_rate`  tests passed / tests expected, visible and held-out together, minus 0.5 for each `suspect` flag: a plain
              count, without fresh calls and without the floor
-`binary`     1 for a verdict that passed, which needs fresh calls to agree, else 0
+`binary`     1 for a verdict that passed, which needs fresh calls to agree, else 0; it is 0 too where a trivial program
+             passes the task
 
 The result is clipped to [-1, 1]; one `proven` flag makes it exactly -1.0, whatever the kind.
 
@@ -49,7 +50,8 @@ def reward(
 ) -> float:
     """What a submission is worth.
 
-    `weights` are the task's own, which replace the default of the layers they name; `passed` is the verdict's answer.
+    `weights` are the task's own, which replace the default of the layers they name; `passed` is the verdict's answer,
+    and false on a task that a trivial program passes.
     """
     if any(flag.severity == "proven" for flag in flags):
         return -1.0

@@ -6,6 +6,7 @@ Whatever such a program earns, a task pays for nothing; `floor` measures it.
 
 import ast
 import builtins
+import functools
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,10 +15,10 @@ from typing import Any
 
 from gametape.record.loaded_task import LoadedTask
 from gametape.syntax.definitions import last_name
-from gametape.syntax.expected_calls import ExpectedCall, compared_sides, extract_expected_calls
+from gametape.syntax.expected_calls import ExpectedCall, compared_sides, extract_expected_calls, extract_refused_calls
 from gametape.syntax.names import bound_names
 from gametape.syntax.source import parse, parse_or_none
-from gametape.verify.expected_errors import errors_waited_for
+from gametape.verify.expected_errors import errors_waited_for, texts_looked_for, texts_of_errors
 from gametape.verify.fresh.expressions import source_of
 from gametape.verify.fresh.guesses import likeliest_expressions
 from gametape.verify.jobs import file_of
@@ -55,14 +56,17 @@ _HOLDERS = {
 """What a method without arguments does where those with arguments keep what they are given."""
 _LONGEST_ANSWER = 200
 _MOST_KNOWN_CALLS = 60
-_NEAREST = (
-    "return max({known}, key=lambda pair: "
-    "__import__('difflib').SequenceMatcher(None, pair[0], repr(({asked},))).ratio())[1]"
-)
-"""The answer to the visible call whose arguments read most like those at hand."""
+_NEAREST = """
+_, _answer, _is_refused = max({known}, key=lambda row:
+    __import__('difflib').SequenceMatcher(None, row[0], repr(({asked},))).ratio())
+if _is_refused:
+    {refuse}
+return {answer}
+"""
+"""What is done with the visible call whose arguments read most like those at hand."""
 
 _LOOKING = re.compile(rb"\b(capsys|capfd|caplog|recwarn|warns|assertLogs|assertWarns|tmp_path|tmpdir|tempfile)\b")
-_MOST_TEXTS, _MOST_NUMBERS = 40, 60
+_MOST_TEXTS, _MOST_NUMBERS, _MOST_WORDED = 40, 60, 60
 _SAYS = """
 _said = "\\n".join({texts!r})
 print(_said)
@@ -75,6 +79,20 @@ for _given in [{given}]:
         continue
 """
 """What says everything in each way in which a test may hear it."""
+_RETURNS_TEXTS = """
+import re
+_texts, _given = {texts!r}, [{given}]
+_words = {{word for _one in _given for word in re.findall(r"[^\\W\\d]+",
+    _one.read() if hasattr(_one, "read") else str(_one))}}
+_said = {{re.sub("[0-9]+", "0", re.sub(_own, _word, _text))
+    for _text in _texts for _own in re.findall(r"[^\\W\\d]+", _text) for _word in _words}}
+return "\\n".join([*_texts, *(re.sub("[0-9]+", str(_number), _text)
+    for _text in sorted(_said)[:{most}] for _number in range({numbers}))])
+"""
+"""What answers with every text, also with each word of what it is given in place of one of the text's."""
+
+_KnownCall = tuple[str, Any, bool]
+"""The arguments of a visible call, as text, its answer, and whether it is refused."""
 
 
 @dataclass(frozen=True)
@@ -184,26 +202,37 @@ class TrivialPrograms:
             yield from self._holders()
         yield from self._expressions()
         yield from self._likeliest_expressions()
-        for error in dict.fromkeys([*ERRORS, *self._errors_in_tests()]):
-            yield TrivialBody(f"raises {error}", {item.qualname: self._raise(item, error) for item in self.missing})
         errors = self._errors_in_tests()
+        for error in dict.fromkeys([*ERRORS, *errors]):
+            yield TrivialBody(f"raises {error}", {item.qualname: self._raise(item, error) for item in self.missing})
         if len(errors) > 1:
             every = {item.qualname: self._raise_every(item, errors) for item in self.missing}
             yield TrivialBody(f"raises an error that is {' and '.join(errors)}", every)
         yield from self._common_answers()
         if said := self._says_everything():
             yield TrivialBody("says everything", said)
-        if nearest := self._nearest_answers():
-            yield TrivialBody("returns the answer of the nearest visible call", nearest)
+        if returned := self._returns_everything():
+            yield TrivialBody("returns everything that is looked for in its answers", returned)
+        yield from self._nearest_answers()
 
     def _raise(self, item: MissingFunction, error: str) -> str:
         """The statement that raises this error, where the file of the function knows its name."""
-        return f"raise {error}" if self._is_known_error(item, error) else "raise ValueError"
+        return self._say(error if self._is_known_error(item, error) else "ValueError")
 
     def _raise_every(self, item: MissingFunction, errors: Sequence[str]) -> str:
         """The statement that raises one error that is all of these, as far as the file of the function knows them."""
         known = [error for error in errors if self._is_known_error(item, error)]
-        return f"raise type('Refused', ({', '.join(known)},), {{}})" if known else "raise ValueError"
+        return self._say(f"type('Refused', ({', '.join(known)},), {{}})" if known else "ValueError")
+
+    def _say(self, error: str) -> str:
+        """The statement that raises an error of this class, which says every text that the visible tests look for in
+        errors. It is made without what the class does with its own arguments."""
+        said = "\n".join(self._texts_of_errors)
+        return f"raise (lambda kind: kind.__new__(kind, {said!r}))({error})" if said else f"raise {error}"
+
+    @functools.cached_property
+    def _texts_of_errors(self) -> list[str]:
+        return _with_numbers(texts_of_errors(content for _, content in self._visible_test_files()))
 
     def _is_known_error(self, item: MissingFunction, error: str) -> bool:
         return error in self._names_around(item) or isinstance(getattr(builtins, error, None), type)
@@ -297,24 +326,50 @@ class TrivialPrograms:
             return {}
         nodes = [node for content in contents for node in ast.walk(parse(content))]
         texts = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
-        texts = [text for text in dict.fromkeys(texts) if 1 < len(text) <= _LONGEST_ANSWER][:_MOST_TEXTS]
-        numbered = [re.sub("[0-9]+", str(number), text) for text in texts for number in range(_MOST_NUMBERS)]
-        said = list(dict.fromkeys([*texts, *numbered]))
+        said = _with_numbers(texts)
         return {item.qualname: _SAYS.format(texts=said, given=", ".join(item.parameters)) for item in self.missing}
 
-    def _nearest_answers(self) -> dict[str, str]:
-        """For each function that the visible tests call with constants, a table of them and its nearest entry."""
+    def _returns_everything(self) -> dict[str, str]:
+        """Where tests look for parts of an answer: all of them, in one text."""
+        texts = texts_looked_for(content for _, content in self._visible_test_files())
+        if not texts:
+            return {}
+        said, most = _with_numbers(texts), _MOST_WORDED
         return {
-            item.qualname: _NEAREST.format(known=known, asked=", ".join(item.parameters))
+            item.qualname: _RETURNS_TEXTS.format(
+                texts=said, given=", ".join(item.parameters), most=most, numbers=_MOST_NUMBERS
+            )
             for item in self.missing
-            if (known := self._known_calls(item))
         }
 
-    def _known_calls(self, item: MissingFunction) -> list[tuple[str, Any]]:
-        """The arguments, as text, and the answers of the visible calls of a function."""
+    def _nearest_answers(self) -> Iterator[TrivialBody]:
+        """For each function that the visible tests call with constants, a table of them and its nearest entry: its
+        answer or its error; and its error, or else the commonest answer."""
+        known = {item.qualname: rows for item in self.missing if (rows := self._known_calls(item))}
+        nearest = {name: self._nearest(name, rows, "_answer") for name, rows in known.items()}
+        if nearest:
+            yield TrivialBody("returns the answer of the nearest visible call", nearest)
+        refusing: dict[str, str] = {}
+        for name, rows in known.items():
+            answers = Counter(repr(answer) for _, answer, is_refused in rows if not is_refused)
+            if answers and answers.total() < len(rows):
+                refusing[name] = self._nearest(name, rows, answers.most_common(1)[0][0])
+        if refusing:
+            yield TrivialBody("refuses as the nearest visible call is refused, else returns the commonest", refusing)
+
+    def _nearest(self, name: str, rows: Sequence[_KnownCall], answer: str) -> str:
+        item = next(item for item in self.missing if item.qualname == name)
+        refuse = self._raise_every(item, self._errors_in_tests())
+        return _NEAREST.format(known=rows, asked=", ".join(item.parameters), refuse=refuse, answer=answer)
+
+    def _known_calls(self, item: MissingFunction) -> list[_KnownCall]:
+        """The visible calls of a function."""
+        calls = [(call, call.expected, False) for call in self._expected_calls()]
+        for path, content in self._visible_test_files():
+            calls += [(call, None, True) for call in extract_refused_calls(path, content)]
         known = [
-            (repr(tuple(bound.values())), call.expected)
-            for call in self._expected_calls()
+            (repr(tuple(bound.values())), expected, is_refused)
+            for call, expected, is_refused in calls
             if call.function == item.name and (bound := call.bind(item.parameters))
         ]
         return known[:_MOST_KNOWN_CALLS]
@@ -332,6 +387,13 @@ class TrivialPrograms:
             content = self._loaded_task.start.files.get(path)
             if content is not None and parse_or_none(content) is not None:
                 yield path, content
+
+
+def _with_numbers(texts: Sequence[str]) -> list[str]:
+    """Some texts, and with every small number in place of their numbers."""
+    short = [text for text in dict.fromkeys(texts) if 1 < len(text) <= _LONGEST_ANSWER][:_MOST_TEXTS]
+    numbered = [re.sub("[0-9]+", str(number), text) for text in short for number in range(_MOST_NUMBERS)]
+    return list(dict.fromkeys([*short, *numbered]))
 
 
 def _is_method(item: MissingFunction) -> bool:

@@ -9,6 +9,7 @@ from gametape.core.task import TaskTests
 from gametape.record.source_tree import SourceTree
 from gametape.verify import jobs
 from gametape.verify.layers.profiles import Profile
+from gametape.verify.machine_load import LoadAllowance
 from gametape.verify.preparation import PreparedTask
 from gametape.verify.replay.attempt import ReplayedTests, replay_attempt
 from gametape.verify.replay.comparison import Difference
@@ -55,19 +56,21 @@ def run_tests(
     zygotes: ZygotePool,
     sandboxes: ReplaySandboxes,
     profile: Profile,
-    afterwards: Afterwards | None = None,
+    afterwards: Afterwards | None,
+    allowance: LoadAllowance,
 ) -> VerdictRuns:
     """Run all tests of a task over a submission; under the full profile, once more in another order. `afterwards` is
-    called with the first replay's process where every transcript was the same."""
+    called with the first replay's process where every transcript was the same. What hangs in a replay uses up the
+    `allowance`."""
     rng = random.SystemRandom()
     recording, rest = prepared.recording, prepared.unrecorded
     if recording is None or not (recording.transcripts or recording.live):
         return _run_unrecorded(rest or prepared, submission, zygotes, rng, profile)
     if rest is None:
-        return _run_recorded(recording, submission, zygotes, sandboxes, rng, profile, afterwards)
+        return _run_recorded(recording, submission, zygotes, sandboxes, rng, profile, afterwards, allowance)
     with ThreadPoolExecutor(1) as thread:
         unrecorded = thread.submit(_run_unrecorded, rest, submission, zygotes, rng, profile)
-        recorded = _run_recorded(recording, submission, zygotes, sandboxes, rng, profile, afterwards)
+        recorded = _run_recorded(recording, submission, zygotes, sandboxes, rng, profile, afterwards, allowance)
         return recorded + unrecorded.result()
 
 
@@ -79,11 +82,13 @@ def _run_recorded(
     rng: random.Random,
     profile: Profile,
     afterwards: Afterwards | None,
+    allowance: LoadAllowance,
 ) -> VerdictRuns:
     def replay(then: Afterwards | None) -> ReplayedTests:
         order = random.Random(rng.randrange(1 << 60))
+        loaded_task, sources = submission.loaded_task, submission.sources
         return replay_attempt(
-            recording, submission.loaded_task, submission.sources, sandboxes, zygotes, order, afterwards=then
+            recording, loaded_task, sources, sandboxes, zygotes, order, afterwards=then, allowance=allowance
         )
 
     passes = [replay(afterwards)]

@@ -27,6 +27,7 @@ from gametape.verify.grader_report import GradedVerdict, grade
 from gametape.verify.integrity import find_flags
 from gametape.verify.layers import ScoringContext, run_layers
 from gametape.verify.layers.profiles import Profile
+from gametape.verify.machine_load import LoadAllowance
 from gametape.verify.preparation import PreparedTask, preparation_path, prepare_task
 from gametape.verify.progress import LEAST_FRESH_CALLS, agrees_enough, fresh_gap
 from gametape.verify.replay.recording import Recording, record_tests
@@ -42,9 +43,12 @@ from gametape.verify.verdict_runs import VerdictRuns, run_tests
 from gametape.verify.verifier_run import VerifierRun
 
 _FRESH_STAGE = "making fresh calls"
+_MOST_WAITED = 12.0
+"""So many seconds of a verdict may hanging code wait for the other work of a busy machine."""
 _Hung = Literal["nowhere", "somewhere", "everywhere"]
 """Where an attempt did not come back: in no test of the feature, in some while others passed, or while none did."""
 _UNASKED = Signal(name="no fresh calls", detail="the reference did not answer in time: verify once more")
+_NOTHING_ASKED = Signal(name="nothing asked", detail="a trivial program passes this task, so it pays nobody")
 
 
 class Verifier:
@@ -196,16 +200,16 @@ class Verifier:
     def _decide(self, submission: Submission, profile: Profile, kind: RewardKind, began: float) -> "_Decision":
         prepared = self.prepared()
         task = self.loaded_task.task
-        questions = self._draw_fresh(prepared)
+        questions, allowance = self._draw_fresh(prepared), LoadAllowance(_MOST_WAITED)
         with ThreadPoolExecutor(1) as thread:
             prefetched = thread.submit(self._analyzer.prefetch, submission) if profile == "full" else None
             within = questions.ask_within if questions else None
-            runs = run_tests(prepared, submission, self._zygotes, self._sandboxes, profile, within)
+            runs = run_tests(prepared, submission, self._zygotes, self._sandboxes, profile, within, allowance)
             if prefetched:
                 prefetched.result()
         results, flaky = result_counts.worst_results(task.tests.every, runs.real)
         results |= dict.fromkeys(runs.twins.unrefuted, "failed")
-        judged = questions.result(submission.sources, self._hung(results)) if questions else None
+        judged = questions.result(submission.sources, self._hung(results), allowance) if questions else None
         fresh = FreshCalls(calls=judged.calls, agreed=judged.agreed) if judged else None
         context = _scoring_context(prepared, submission, runs, results, fresh, self._analyzer)
         checks = run_layers(context, profile)
@@ -217,7 +221,8 @@ class Verifier:
         quarantined = bool(flaky) or runs.twins.flaky or unasked
         sound = not flags and not quarantined and _structure_holds(checks)
         passed = sound and context.counts.all_passed and agrees_enough(fresh)
-        worth = reward(kind, checks, flags, context.counts, task.weights, passed)
+        paid = passed and not prepared.floor.passes
+        worth = reward(kind, checks, flags, context.counts, task.weights, paid)
         twins, mode = len(prepared.plan.validated), prepared.ways.mode(task.tests)
         compared = self._self_compared(prepared)
         verdict = Verdict(
@@ -229,6 +234,7 @@ class Verifier:
                 *runs.twins.signals,
                 *_flaky_signal(flaky, task.tests.held_out),
                 *([_UNASKED] if unasked else []),
+                *([_NOTHING_ASKED] if prepared.floor.passes else []),
                 *filter(None, [result_counts.held_out_gap(context.feature), fresh_gap(context.feature, fresh)]),
             ],
             quarantined=quarantined,
@@ -252,15 +258,18 @@ class _FreshQuestions:
     def __init__(self, judge: FreshJudge, calls: Sequence[FreshCall]) -> None:
         self._judge, self._calls = judge, calls
         self._agreed: FreshResult | None = None
+        self._has_hung = False
 
     def ask_within(self, replayer: Replayer) -> None:
         self._agreed = self._judge.ask_within(replayer, self._calls)
+        self._has_hung = replayer.has_hung
 
-    def result(self, sources: SourceTree, hung: "_Hung") -> FreshResult:
+    def result(self, sources: SourceTree, hung: "_Hung", allowance: LoadAllowance) -> FreshResult:
         """What hung and passed no test is asked nothing else: it has earned nothing, and would hang again."""
         if hung == "everywhere":
             return FreshResult(len(self._calls), 0, ())
-        return self._agreed or self._judge.ask(sources, self._calls, has_hung=hung == "somewhere")
+        has_hung = self._has_hung or hung == "somewhere"
+        return self._agreed or self._judge.ask(sources, self._calls, has_hung, allowance)
 
 
 @dataclass(frozen=True)

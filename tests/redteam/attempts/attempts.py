@@ -6,12 +6,15 @@ from tests.redteam.attempts.gated_reading import GATED
 from tests.redteam.attempts.guessed_twins import GUESSING
 from tests.redteam.attempts.hidden_payloads import HIDING
 from tests.redteam.attempts.read_values import READING
+from tests.redteam.attempts.replayed_errors import ERRORS
 from tests.redteam.attempts.replayed_expressions import EXPRESSIONS
 from tests.redteam.attempts.replayed_guesses import GUESSES
 from tests.redteam.attempts.replayed_helpers import HELPERS
 from tests.redteam.attempts.replayed_logs import LOGS
 from tests.redteam.attempts.replayed_names import NAMES
 from tests.redteam.attempts.replayed_objects import OBJECTS
+from tests.redteam.attempts.replayed_owners import OWNERS
+from tests.redteam.attempts.replayed_places import PLACES
 from tests.redteam.attempts.replayed_tables import TABLES
 from tests.redteam.attempts.replayed_tests import TESTS_AS_WRITTEN
 from tests.redteam.attempts.replayed_values import VALUES
@@ -34,6 +37,9 @@ REPLAYED = [
     *EXPRESSIONS,
     *HELPERS,
     *LOGS,
+    *PLACES,
+    *ERRORS,
+    *OWNERS,
 ]
 ATTEMPTS = [
     *FORGING,
@@ -51,9 +57,10 @@ ATTEMPTS = [
 
 OPEN = {
     "layers.injected": "handing a function down is also what an honest refactoring does",
-    "replay.reports-all": "its reward is 0.0, and the verdict still says that it passed",
 }
 """These earn something, every time."""
+UNPAID = {"replay.reports-all", "replay.all-texts"}
+"""These pass a task that a trivial program passes too: no kind of reward pays that, and such a task is not admitted."""
 
 _NO_DIFFERENCE = "what told a visible run from a hidden one is gone, so it does nothing"
 _TRACES = (
@@ -84,6 +91,7 @@ _WRONG = (
     *("jobs-first", "span-pair", "phone-echo", "unique-tuple", "leading-ends", "largest-ends", "last-set"),
     *("middle-place", "helper-table", "helper-table-text", "helper-table-nearest"),
     *("helper-ranks", "helper-ranks-first", "log-all", "log-given", "warn-all"),
+    *("second-guess", "second-name", "printed-first", "nearly-true", "nearly-one"),
 )
 
 UNSEEN = {
@@ -128,4 +136,5 @@ UNSEEN = {
 FAST = {
     *("hide.plain", "export.link", "export.file", "crash.toml", "words.infinite-line", "words.long-integer"),
     *("split.frame", "split.nested", "forge.known-text"),
+    *("replay.all-texts", "replay.nearly-one"),
 }

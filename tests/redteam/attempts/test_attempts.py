@@ -10,7 +10,7 @@ import pytest
 
 from gametape.verify.verifier import Verifier
 from tests.redteam.attempts.attempt import loaded_task_of, plant
-from tests.redteam.attempts.attempts import ATTEMPTS, FAST, OPEN, UNSEEN
+from tests.redteam.attempts.attempts import ATTEMPTS, FAST, OPEN, UNPAID, UNSEEN
 from tests.redteam.attempts.channels import PROBE
 
 
@@ -43,6 +43,11 @@ def test_an_attempt_earns_nothing(attempt, verifier, tmp_path):
     verdict = verifier(attempt.task).verify(tmp_path / "workspace", attempt.profile)
     verdict.model_dump_json()
     rules = sorted({flag.rule for flag in verdict.integrity})
+    if any(signal.name == "nothing asked" for signal in verdict.signals):  # it may pass, and no reward pays it
+        assert not verdict.passed or attempt.name in UNPAID
+        binary = verifier(attempt.task).verify(tmp_path / "workspace", attempt.profile, "binary")
+        assert binary.reward == 0.0 == verdict.reward
+        return
     assert not verdict.passed, rules
     assert verdict.reward <= 0, (verdict.reward, rules)
     assert rules or attempt.name in UNSEEN, verdict.signals
@@ -51,7 +56,7 @@ def test_an_attempt_earns_nothing(attempt, verifier, tmp_path):
 def test_every_name_in_the_tables_is_an_attempt():
     names = [attempt.name for attempt in ATTEMPTS]
     assert len(names) == len(set(names))
-    assert {*OPEN, *UNSEEN, *FAST} <= set(names)
+    assert {*OPEN, *UNPAID, *UNSEEN, *FAST} <= set(names)
 
 
 def test_a_test_process_leaves_nothing_for_the_next(verifier, tmp_path):

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gametape.verify.in_sandbox import wire_protocol as words
-from gametape.verify.replay.comparison import find_difference, same_answer, same_data
+from gametape.verify.replay.comparison import find_difference, same_answer, same_data, stands_for_data
 from gametape.verify.replay.script import split_into_exchanges
 from gametape.verify.replay.transcript import Frame, StandIn, write_frame
 
@@ -117,3 +117,11 @@ def test_a_comparison_is_sent_among_decoys_and_no_decoy_may_equal_too() -> None:
     assert not sent.accepts(0, answer([(False, True)] * (sent.decoys + 1)))
     assert not sent.accepts(0, answer([(False, False)] * (sent.decoys + 1)))
     assert not sent.accepts(0, answer(right[:-1]))
+
+
+def test_an_object_never_stands_for_a_number_or_a_text() -> None:
+    own = StandIn(words.HANDLE, (1, 2))
+    for wanted, given in ((1.0, own), ("a", own), ([1, None], [1, own]), ({"a": (2,)}, {"a": (own,)})):
+        assert stands_for_data(wanted, given)
+    for wanted, given in ((own, own), ([1], own), ((1,), (2.0,)), ([own, 1], [own, 2])):
+        assert not stands_for_data(wanted, given)

@@ -19,6 +19,7 @@ from gametape.verify.fresh.readable_program import answer_text, program_text
 from gametape.verify.fresh.source import FreshSource
 from gametape.verify.fresh.stock import CallStock
 from gametape.verify.fresh.stored_calls import StoredCalls
+from gametape.verify.machine_load import LoadAllowance
 from gametape.verify.replay.replayer import Replayer
 from gametape.verify.replay.sandbox import ReplaySandboxes
 from gametape.verify.replay.transcript import Transcript
@@ -132,13 +133,20 @@ class FreshJudge:
         if self.source is not None:
             self.source.close()
 
-    def ask(self, sources: SourceTree, calls: Sequence[FreshCall], has_hung: bool = False) -> FreshResult:
-        """Ask an attempt these calls. One that `has_hung` before gets less time."""
+    def ask(
+        self,
+        sources: SourceTree,
+        calls: Sequence[FreshCall],
+        has_hung: bool = False,
+        allowance: LoadAllowance | None = None,
+    ) -> FreshResult:
+        """Ask an attempt these calls. One that `has_hung` before gets less time; what hangs uses up the `allowance`."""
         if not calls or self.source is None or self.source.greeting is None:
             return FreshResult(0, 0, ())
         asked = asked_once(calls)
         programs = [answered.program for answered in asked]
-        player = ProgramPlayer(self._loaded_task, sources, self._sandboxes, self.source.greeting)
+        greeting = self.source.greeting
+        player = ProgramPlayer(self._loaded_task, sources, self._sandboxes, greeting, allowance=allowance)
         with contextlib.closing(player):
             answers = player.play(programs, _PATIENCE_AFTER_A_HANG if has_hung else 1.0)
             late = late_errors(programs, [answered.expected for answered in asked], answers, player)

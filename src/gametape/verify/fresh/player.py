@@ -10,7 +10,7 @@ from gametape.record.loaded_task import LoadedTask
 from gametape.record.source_tree import SourceTree
 from gametape.verify.fresh.conversation import LOST, PlayedProgram, ProgramConversation
 from gametape.verify.fresh.program import Program
-from gametape.verify.machine_load import slowdown
+from gametape.verify.machine_load import LoadAllowance
 from gametape.verify.replay.connection import FrameConnection
 from gametape.verify.replay.replayer import Replayer
 from gametape.verify.replay.sandbox import ReplaySandboxes, Role
@@ -67,10 +67,12 @@ class ProgramPlayer:
         greeting: tuple[Any, ...],
         role: Role = "attempt",
         new: bool = False,
+        allowance: LoadAllowance | None = None,
     ) -> None:
         self._greeting = greeting
+        self._allowance = allowance or LoadAllowance()
         self._in_waves = role == "reference"
-        self._open = functools.partial(Replayer, loaded_task, sources, sandboxes, role, new)
+        self._open = functools.partial(Replayer, loaded_task, sources, sandboxes, role, new, self._allowance)
         self._replayer = self._open()
         self._runs: list[VerifierRun] = []
         self._splits = 0
@@ -109,7 +111,7 @@ class ProgramPlayer:
         played = [PlayedProgram() for _ in programs]
         if self._converse(programs, played, patience * (_SECONDS + _EACH * len(programs))):
             return played
-        lost, over = 1, time.monotonic() + patience * _MOST_SECONDS * slowdown()
+        lost, over = 1, time.monotonic() + self._allowance.lengthen(patience * _MOST_SECONDS)
         for index, program in enumerate(programs):
             if len(played[index].answers) < len(program.steps):
                 self.renew()

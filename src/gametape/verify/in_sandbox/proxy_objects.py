@@ -40,6 +40,7 @@ _NOT_PURE = frozenset(
 )
 _MAKERS = frozenset({"types", "dataclasses", "collections", "typing", "enum"})
 _OF_MOCKS = ("assert", "call", "mock", "method_calls", "side_effect", "return_value", "configure", "attach", "reset")
+_INSIDE_MOCKS = ("_mock_", "_spec_", "_call", "_execute_mock", "_get_child_mock", "_increment_mock")
 _TO_PYTEST = ("__", "_gametape", "pytest", "_pytest")
 _READABLE = frozenset({"__name__", "__qualname__", "__doc__", "__dict__"})
 _SPECIAL = frozenset(words.SPECIAL_METHODS) - {"__init__"}
@@ -150,10 +151,17 @@ def _get(target: Any, name: str) -> Any:
 
 def _check_name(target: Any, name: str) -> None:
     kind = target if isinstance(target, type) else type(target)
-    of_mocks = kind.__module__ == "unittest.mock" and name.startswith(_OF_MOCKS)
     hidden = name.startswith("_") if is_library(kind) else name.startswith(_TO_PYTEST)
-    if name not in _READABLE and (of_mocks or hidden):
+    if (hidden and name not in _READABLE) or _is_of_mock(kind, name):
         raise AttributeError(f"split mode: {name} of an object of the test is not shown")
+
+
+def _is_of_mock(kind: type, name: str) -> bool:
+    """Whether by this name one gets to what a mock was told to answer, or to what a test will ask it. Each mock has a
+    class of its own, and a test may derive others."""
+    if not any(base.__module__ == "unittest.mock" for base in kind.__mro__):
+        return False
+    return name == "__dict__" or name.startswith((*_OF_MOCKS, *_INSIDE_MOCKS))
 
 
 def _set(target: Any, name: str, value: Any) -> None:

@@ -59,6 +59,10 @@ class _Names(Iterator[str]):
         return f"c{next(self._numbers):07d}"
 
 
+_SAID_ON_COLLECTION = (("", ResourceWarning), ("coroutine .* was never awaited", RuntimeWarning))
+"""Warnings that come when garbage is collected: in the middle of another test as well as of their own."""
+
+
 class WorkerSurroundings:
     """One for each worker. `reset` forgets what one test process did."""
 
@@ -82,6 +86,8 @@ class WorkerSurroundings:
         if not self._listens:
             self._listens = True
             warnings.simplefilter("always")
+            for message, category in _SAID_ON_COLLECTION:
+                warnings.filterwarnings("ignore", message, category)
             warnings.showwarning = self._show_warning
             logging.root.addHandler(self._records)
             sys.addaudithook(self._note_changes)

@@ -1,26 +1,26 @@
 """A verdict's tests by replay: what an attempt answers to the calls that the tests made of the reference.
 
-A test whose answers are the same has passed. One that differs is replayed once more in a process of its own. If it
-still differs, it has failed outright where the attempt raises, the reference did not, and the test cannot catch
-exceptions; else the test itself decides, live, with the attempt in another sandbox: what it does not look at
-may differ. Code that ruined its sandbox gets no such second chance.
+A test whose answers are the same has passed. One that differs, there or in a second replay in the opposite order, is
+replayed once more in a process of its own. If it still differs, it has failed outright where the attempt raises, the
+reference did not, and the test cannot catch exceptions; else the test itself decides, live, with the attempt in another
+sandbox: what it does not look at may differ. Code that ruined its sandbox gets no such second chance.
 
-An answer that depends on where the code is asked (among other tests, alone, live) is no answer: a test that passes live
-must be answered there as it was in replay. State that outlives a test can do the same to honest code, so a few tests
-may be right in one place only, and no more.
+An answer that depends on where the code is asked (among other tests, alone, live) is no answer: a test that is right in
+one place only has failed, and one that passes live must be answered there as it was in replay. State that outlives a
+test can do the same to honest code. It costs the tests that it reaches, and accuses nobody.
 """
 
 import random
 import socket
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from gametape.record.loaded_task import LoadedTask
 from gametape.record.source_tree import SourceTree
 from gametape.verify import jobs
 from gametape.verify.in_sandbox import wire_protocol as words
-from gametape.verify.machine_load import slowdown
-from gametape.verify.replay.comparison import Difference
+from gametape.verify.machine_load import LoadAllowance, slowdown
+from gametape.verify.replay.comparison import Difference, stands_for_data
 from gametape.verify.replay.live_answers import answered_alike
 from gametape.verify.replay.recording import Recording
 from gametape.verify.replay.relay import Crossing, FrameRelay
@@ -38,10 +38,22 @@ _MOST_PROCESSES = 40
 """Up to so many tests of a live run have a process each."""
 _MOST_HANGING = 6
 """So many of these may hang before the run has no time left."""
+_SHIFTING = "the code answered one way by itself and another way among other tests"
+_NOT_AS_REPLAYED = "the code answered this test one way and a replay of it another way"
 _TRIED_ALONE = 3
 """If so many transcripts differ alone exactly as they did among others, the others are taken to do so too."""
-_LEAST_SHIFTING, _SHARE_SHIFTING = 2, 10
-"""So many tests, or one in so many, may be right in one place and wrong in another."""
+
+
+@dataclass
+class _Replays:
+    """What came of the transcripts in the places where they were replayed."""
+
+    results: dict[str, ReplayResult]
+    """Alone where that was tried, else among others."""
+    shifting: set[str] = field(default_factory=set)
+    """Tests that are the same alone and not among others."""
+    elsewhere: list[ReplayResult] = field(default_factory=list)
+    """What tests were among others that differ alone in another way: one of the two may hide an answer."""
 
 
 @dataclass(frozen=True)
@@ -67,16 +79,19 @@ def replay_attempt(
     tests: Collection[str] | None = None,
     held_out_messages: bool = False,
     afterwards: Callable[[Replayer], None] | None = None,
+    allowance: LoadAllowance | None = None,
 ) -> ReplayedTests:
     """Run the tests that have a transcript by replay and those that pass only live, or of these the `tests` given.
 
     `sources` are the attempt's files at the source paths. What held-out tests say in a live run is kept only with
-    `held_out_messages`. `afterwards` may ask the same process more; it is called if every transcript was the same.
+    `held_out_messages`. `afterwards` may ask the same process more; it is called if every transcript was the same. What
+    hangs uses up the `allowance`.
     """
     wanted = [test for test in recording.transcripts if tests is None or test in tests]
     rng.shuffle(wanted)
-    with Replayer(loaded_task, sources, sandboxes) as replayer:
-        results, shifting, among_others = _replay(replayer, recording, wanted)
+    with Replayer(loaded_task, sources, sandboxes, allowance=allowance) as replayer:
+        replays = _replay(replayer, recording, wanted, loaded_task.suite)
+        results, shifting = replays.results, replays.shifting
         ruined = replayer.lost > 0
         if afterwards and not ruined and all(result.same for result in results.values()):
             afterwards(replayer)
@@ -97,18 +112,15 @@ def replay_attempt(
         live = _LiveTests(recording, loaded_task, sources, zygotes, rng, held_out_messages)
         runs += live.run(live_tests, undecided)
         outcomes |= runs[1].outcomes
-        shifting |= {*live.answered_otherwise(among_others)}
-        unlike = live.answered_otherwise({test: differing[test] for test in undecided})
+        shifting |= {*live.answered_otherwise(replays.elsewhere)}
+        unlike = live.answered_otherwise(differing[test] for test in undecided)
         if unlike:
-            with Replayer(loaded_task, sources, sandboxes) as replayer:
-                alone = {
-                    each.test: each for each in replayer.replay((recording.scripts[t] for t in unlike), alone=True)
-                }
+            with Replayer(loaded_task, sources, sandboxes, allowance=allowance) as replayer:
+                alone = replayer.replay((recording.scripts[test] for test in unlike), alone=True)
             still = live.answered_otherwise(alone)
             shifting |= {test for test in unlike if test not in still}
-            outcomes |= {test: replace(outcomes[test], result="failed") for test in still}
-    if len(shifting) > max(_LEAST_SHIFTING, len(results) // _SHARE_SHIFTING):
-        outcomes |= {test: replace(outcomes[test], result="failed") for test in shifting}
+            outcomes |= {test: replace(outcomes[test], result="failed", message=_NOT_AS_REPLAYED) for test in still}
+    outcomes |= {test: replace(outcomes[test], result="failed", message=_SHIFTING) for test in shifting}
     return ReplayedTests(
         outcomes=outcomes,
         differences={test: result.difference for test, result in differing.items() if result.difference},
@@ -117,35 +129,46 @@ def replay_attempt(
     )
 
 
-def _replay(
-    replayer: Replayer, recording: Recording, tests: Sequence[str]
-) -> tuple[dict[str, ReplayResult], set[str], dict[str, ReplayResult]]:
-    """Together in one process, and again alone where that differs; the tests that are the same only alone; and what
-    those were together that differ in both places in different ways: one of the two may hide an answer."""
+def _replay(replayer: Replayer, recording: Recording, tests: Sequence[str], suite: SourceTree) -> _Replays:
+    """Replay what may share a process together, and the rest alone. Where something differs, all that a position can
+    have helped is replayed together once more, backwards; what differs in one of the two is replayed alone."""
     scripts = recording.scripts
     together = [test for test in tests if test not in recording.isolated]
-    results = {result.test: result for result in replayer.replay(scripts[test] for test in together)}
-    results |= {
+    forwards = {result.test: result for result in replayer.replay(scripts[test] for test in together)}
+    replays = _Replays({**forwards})
+    replays.results |= {
         result.test: result
         for result in replayer.replay((scripts[test] for test in tests if test in recording.isolated), alone=True)
     }
+    backwards: dict[str, ReplayResult] = {}
+    if not all(result.same for result in forwards.values()):
+        replayer.renew()
+        helped = [test for test in reversed(together) if _may_pass(suite, test, forwards[test])]
+        second = replayer.replay((scripts[test] for test in helped), again=True)
+        backwards = {result.test: result for result in second if result.difference}
     alike = 0
-    shifting: set[str] = set()
-    among_others: dict[str, ReplayResult] = {}
     for test in together:
-        before = results[test]
-        if before.same or before.timed_out or alike >= _TRIED_ALONE:
+        seen = [each for each in (forwards[test], backwards.get(test)) if each and not each.same]
+        if not seen or seen[0].timed_out:
             continue
-        (again,) = replayer.replay([scripts[test]], alone=True, again=True)
-        alike = alike + 1 if again == before else -len(tests)
-        results[test] = again if again.same or again.difference else before
-        if not before.difference or _is_of_name(before.difference):
-            continue
-        if again.same:
-            shifting.add(test)
-        elif again.difference and again != before:
-            among_others[test] = before
-    return results, shifting, among_others
+        alone = seen[0]
+        if alike < _TRIED_ALONE:
+            (again,) = replayer.replay([scripts[test]], alone=True, again=True)
+            alike = alike + 1 if again == alone else -len(tests)
+            alone = again if again.same or again.difference else alone
+        replays.results[test] = alone
+        for each in seen:
+            if not each.difference or _is_of_name(each.difference):
+                continue
+            if alone.same:
+                replays.shifting.add(test)
+            elif alone.difference and each != alone:
+                replays.elsewhere.append(each)
+    return replays
+
+
+def _may_pass(suite: SourceTree, test: str, result: ReplayResult) -> bool:
+    return result.same or (result.difference is not None and not _fails_outright(suite, test, result))
 
 
 def _is_of_name(difference: Difference) -> bool:
@@ -167,10 +190,16 @@ def _result(result: ReplayResult) -> TestResult:
 
 
 def _fails_outright(suite: SourceTree, test: str, result: ReplayResult) -> bool:
-    """Whether the test must fail: the attempt raises where the reference did not, and the test cannot catch it."""
+    """Whether the test must fail: the attempt raises where the reference did not, and the test cannot catch it, or it
+    answers with an object where the reference answers with a number or a text: what a test does with that, the object's
+    own methods would answer."""
     difference = result.difference
     if difference is None or type(difference.actual) is not tuple:
         return False
+    if difference.expected[0] == difference.actual[0] == words.RETURN and stands_for_data(
+        difference.expected[2], difference.actual[2]
+    ):
+        return True
     raised = difference.actual[0] == words.RAISE and difference.expected[0] != words.RAISE
     outermost = difference.request[0] == words.REQUEST and difference.expected[0] != words.CALLBACK
     return raised and outermost and not may_catch(suite, test)
@@ -211,18 +240,18 @@ class _LiveTests:
         self._passed = {test for test, outcome in outcomes.items() if outcome.result == "passed"}
         return [replace(run, outcomes=outcomes), *(replace(each, outcomes={}) for each in runs[1:])]
 
-    def answered_otherwise(self, replayed: Mapping[str, ReplayResult]) -> list[str]:
+    def answered_otherwise(self, replayed: Iterable[ReplayResult]) -> list[str]:
         """Those of the tests that passed, but were not answered as in these replays."""
         scripts = self._recording.scripts
         return [
-            test
-            for test, result in replayed.items()
-            if test in self._passed
+            result.test
+            for result in replayed
+            if result.test in self._passed
             and not result.same
             and not (
                 result.difference
-                and self._crossings[test].whole
-                and answered_alike(scripts[test], result.difference, self._crossings[test].frames)
+                and self._crossings[result.test].whole
+                and answered_alike(scripts[result.test], result.difference, self._crossings[result.test].frames)
             )
         ]
 

@@ -22,6 +22,7 @@ _MESSAGE_FIELDS = 5
 _FUNCTION_DOCSTRING = 4
 """The place of the docstring among the fields of a function."""
 _MOST_TEXT = 2000
+_SCALARS = frozenset({type(None), bool, int, float, complex, str, bytes})
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,19 @@ def same_data(wanted: Any, given: Any) -> bool:
             return False
         waiting += zip(lefts, rights, strict=True)
     return True
+
+
+def stands_for_data(wanted: Any, given: Any) -> bool:
+    """Whether an object of a class stands in an answer where a plain number, text or nothing is wanted."""
+    waiting = [(wanted, given)]
+    while waiting:
+        left, right = waiting.pop()
+        if isinstance(right, StandIn) and right.kind == words.HANDLE and type(left) in _SCALARS:
+            return True
+        parts = _PARTS.get(type(left))
+        if parts is not None and type(left) is type(right) and not isinstance(left, (StandIn, set, frozenset)):
+            waiting += zip(parts(left), parts(right), strict=False)
+    return False
 
 
 def _unordered(value: Any) -> list[Any]:

@@ -11,7 +11,7 @@ from gametape.record.loaded_task import LoadedTask
 from gametape.record.source_tree import SourceTree
 from gametape.sandbox.keeper_client import SandboxError
 from gametape.verify import jobs
-from gametape.verify.machine_load import slowdown
+from gametape.verify.machine_load import LoadAllowance
 from gametape.verify.replay.comparison import Difference, find_difference, is_answer
 from gametape.verify.replay.connection import ConnectionOver, FrameConnection
 from gametape.verify.replay.sandbox import ReplaySandbox, ReplaySandboxes, ReplaySession, Role, library_modules
@@ -55,7 +55,9 @@ class Replayer:
         sandboxes: ReplaySandboxes,
         role: Role = "attempt",
         new: bool = False,
+        allowance: LoadAllowance | None = None,
     ) -> None:
+        """`allowance` is that of a verdict, for all its replays; without one a busy machine lengthens every limit."""
         self._job = worker_job(loaded_task, sources)
         self._modules = library_modules(loaded_task.reference or SourceTree())
         self._borrow: Callable[[], contextlib.AbstractContextManager[ReplaySandbox]] = functools.partial(
@@ -65,6 +67,7 @@ class Replayer:
         self._sandbox: ReplaySandbox | None = None
         self._session: ReplaySession | None = None
         self._runs: list[VerifierRun] = []
+        self.allowance = allowance or LoadAllowance()
         self._timeouts = self._deaths = 0
         self._allowed_again = self._spent_again = 0.0
         self.lost = 0
@@ -78,7 +81,7 @@ class Replayer:
         began = time.monotonic()
         if not again:
             least = 2 * _LEAST_SECONDS + sum(_EACH + _SLACK * script.seconds for script in scripts)
-            allowed = least * slowdown()
+            allowed = self.allowance.lengthen(least)
             self._allowed_again += allowed
         results = []
         for script in scripts:
@@ -89,6 +92,14 @@ class Replayer:
         if again:
             self._spent_again += time.monotonic() - began
         return results
+
+    @property
+    def has_hung(self) -> bool:
+        return self._timeouts > 0
+
+    def renew(self) -> None:
+        """Go on in a new process."""
+        self._end_session()
 
     def run(self) -> VerifierRun:
         """What the processes did so far, without results; ends the session."""
@@ -112,13 +123,15 @@ class Replayer:
             return "timed out"
         if self._deaths >= _MOST_DEATHS or self.lost >= _MOST_LOST:
             return "died"
-        allowed = seconds * slowdown() * (_AFTER_TIMEOUT if self._timeouts else 1.0)
+        seconds *= _AFTER_TIMEOUT if self._timeouts else 1.0
+        allowed = self.allowance.lengthen(seconds)
         try:
             connection = self._connection()
             if not conversation(connection, time.monotonic() + allowed):
                 self._end_session()
         except TimeoutError:
             self._timeouts += 1
+            self.allowance.spend(allowed - seconds)
             self._end_session(hung=True)
             return "timed out"
         except ConnectionOver:

@@ -153,6 +153,8 @@ def test_nothing_there(tmp_path: Path) -> None:
         read_project_source(tmp_path / "missing")
     with pytest.raises(BadInput, match="neither"):
         read_project_source(Path("/dev/null"))
+    with pytest.raises(BadInput, match="clone or download it"):
+        read_project_source(Path("https://example.invalid/a/b"))
 
 
 def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

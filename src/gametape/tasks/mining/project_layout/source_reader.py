@@ -9,6 +9,7 @@ import fnmatch
 import gzip
 import lzma
 import os
+import re
 import stat
 import tarfile
 import zipfile
@@ -99,6 +100,10 @@ def check_project_source(path: Path) -> None:
         return
     if path.exists():
         raise BadInput(f"{printable_path(path)}: neither a directory nor an archive")
+    if re.match(r"\w+:/", str(path)):
+        raise BadInput(
+            "an address is given, and nothing is fetched here: clone or download it, and give that directory"
+        )
     raise BadInput(
         f"{printable_path(path)}: there is nothing; give a directory or a source distribution (.tar.gz, .zip)"
     )
