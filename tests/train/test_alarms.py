@@ -17,6 +17,7 @@ from gametape.train.algorithms import make_algorithm
 from gametape.train.rollouts import DistillTarget, TurnText, turn_texts
 
 _TRAITS = {
+    "warm": {"samples_policy": False, "compares_rollouts": False},
     "sft": {"samples_policy": False, "compares_rollouts": False},
     "rejection": {"compares_rollouts": False},
     "rlvr": {},
@@ -56,6 +57,7 @@ _SICK = {
 }
 _FIRST = TrainingHealth(entropy=1.0, length=8.0)
 _NEVER_IN = {
+    "warm": {"entropy", "length", "hack_rate", "zero_variance", "hint_leak", "saturated"},
     "sft": {"entropy", "length", "hack_rate", "zero_variance", "hint_leak", "saturated"},
     "rejection": {"zero_variance", "hint_leak"},
     "rlvr": {"hint_leak"},
@@ -97,6 +99,16 @@ def test_a_start_that_is_unsure_does_not_come_apart() -> None:
         assert monitor.check_health(TrainingHealth(version=version, entropy=4.2)) == []
     assert monitor.check_health(TrainingHealth(version=5, entropy=5.5)) == []
     assert _names(monitor.check_health(TrainingHealth(version=6, entropy=5.5))) == ["entropy_spike"]
+
+
+def test_a_distance_that_most_updates_do_not_measure_is_told_at_the_second_look() -> None:
+    monitor, far = AlarmMonitor(_traits()), _SICK["kl_to_start"]
+    for version in range(1, 4):
+        assert monitor.check_health(TrainingHealth(version=version)) == []
+    assert monitor.check_health(replace(far, version=4)) == []
+    for version in range(5, 8):
+        assert monitor.check_health(TrainingHealth(version=version)) == []
+    assert _names(monitor.check_health(replace(far, version=8))) == ["kl_to_start"]
 
 
 def test_one_hack_in_few_rollouts_is_no_rate() -> None:

@@ -124,14 +124,15 @@ def test_nothing_waits_for_the_gpu_before_the_step(way, monkeypatch):
 
 
 @needs_cuda
+@pytest.mark.parametrize("length", [256, 4096])
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize("groups", [1, 2, 4])
-def test_kernels_for_spans_of_one_length_agree_with_those_for_any(groups, causal):
+def test_kernels_for_spans_of_one_length_agree_with_those_for_any(groups, causal, length):
     """One is chosen on every device; that it is right is not left to how fast it is."""
     usual = varlen_attention.flash_forward, varlen_attention.flash_backward
-    kernel = dense_attention.best_of(torch.device("cuda", 0), torch.bfloat16, 4, groups, 64, causal, usual)
-    problem = dense_attention._Problem(torch.device("cuda", 0), torch.bfloat16, 4, groups, 64, causal)
-    assert problem.differs(kernel, usual) <= dense_attention._TOLERANCE
+    heads = dense_attention.Heads(torch.device("cuda", 0), torch.bfloat16, 4, groups, 64, causal)
+    kernel = dense_attention.best_of(heads, length, usual)
+    assert heads.differ(kernel, usual) <= dense_attention._TOLERANCE
 
 
 @needs_cuda

@@ -35,6 +35,7 @@ from transformers import (  # noqa: E402
 from gametape.core.errors import BadInput  # noqa: E402
 from gametape.train.packing import TokenNode, pack_nodes  # noqa: E402
 from gametape.train.policy_module import PolicyModule, padded_rows  # noqa: E402
+from gametape.train.tree_layers import TreePass  # noqa: E402
 
 from ..engines.torch.networks import FAMILIES  # noqa: E402
 from ..engines.torch.networks import network as frozen_network  # noqa: E402
@@ -201,6 +202,25 @@ def test_a_detached_branch_leaves_no_trace_in_the_gradient(checkpointing):
     actual = gradients(module, forward(module, packed)[: packed.gradient_rows].square().sum())
     expected = gradients(module, forward(module, without).square().sum())
     assert all(torch.equal(actual[name], expected[name]) for name in expected)
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen3-moe"])
+def test_detached_rows_may_go_along_with_the_others(family):
+    """As they do on a GPU where they are few."""
+    packed, module = pack_nodes(GROUP), PolicyModule(exact(network(family)))
+    apart = module(packed)
+    together_NE, _ = module._rows(packed.ids_N, packed.positions_N, TreePass(packed.whole_plan))
+    torch.testing.assert_close(together_NE, apart.hidden_NE)
+    names, parameters = zip(*module.named_parameters(), strict=True)
+    live = packed.gradient_rows
+    grads = [
+        torch.autograd.grad(hidden_NE[:live].square().sum(), parameters, allow_unused=True)
+        for hidden_NE in (together_NE, apart.hidden_NE)
+    ]
+    for name, one, other in zip(names, *grads, strict=True):
+        assert (one is None) == (other is None), name
+        if one is not None:
+            torch.testing.assert_close(one, other, msg=name)
 
 
 def test_nothing_is_saved_for_the_backward_of_detached_rows():

@@ -184,7 +184,7 @@ def test_a_loss_that_is_no_number_stops_it_and_keeps_the_last_good_state(
     assert curve(root)[-1]["kind"] == "halt"
 
 
-@pytest.mark.parametrize("arm", ["sft", "rejection", "rlvr_ttf"])
+@pytest.mark.parametrize("arm", ["warm", "sft", "rejection", "rlvr_ttf"])
 def test_the_other_arms_run(finished_run: Path, tmp_path: Path, arm: str) -> None:
     answer = run_training(start_run(finished_run, tmp_path / arm, arm=arm))
     assert (answer["arm"], answer["stopped_by"]) == (arm, "episodes")

@@ -69,13 +69,14 @@ def test_outputs_and_gradients_are_those_of_padded_calls(name, padding, monkeypa
     monkeypatch.setattr(varlen_attention, "_forward", forward)
     monkeypatch.setattr(varlen_attention, "_backward", backward)
     packed = pack_nodes(TREES[name])
-    for plan in (packed.plan, packed.detached_plan):
+    for plan in (packed.plan, packed.detached_plan, packed.whole_plan):
         if not plan.rows:
             continue
         torch.manual_seed(0)
         keys = plan.first + plan.rows
         sizes = [(plan.rows, HEADS), (keys, GROUPS), (keys, GROUPS), (plan.rows, HEADS)]
         inputs = [torch.randn(rows, heads, DEPTH, dtype=torch.float64) for rows, heads in sizes]
+        inputs[3][plan.learned_rows :] = 0
         q, k, v, grad = (functional.pad(one, (0, 0, 0, 0, 0, padding)) for one in inputs)
         found, expected = varlen_attention.attend(q, k, v, plan), attend(q, k, v, plan)
         torch.testing.assert_close(found, expected, atol=1e-12, rtol=0)

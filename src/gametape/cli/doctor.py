@@ -12,6 +12,12 @@ from gametape.cli.shared import AsJson, emit
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
+_PROGRAMS = {
+    "git": "threads keep their memory in it, and repositories are mined from it (apt-get install git)",
+    "rg": "searches in large workspaces are faster with it than with grep (apt-get install ripgrep)",
+}
+"""What other programs are for."""
+
 
 @app.command()
 def doctor(
@@ -37,6 +43,7 @@ def examine() -> dict[str, Any]:
     device, dtype, reason = _device()
     return {
         "backends": {name: backend.probe().model_dump(mode="json") for name, backend in backends().items()},
+        "programs": {name: shutil.which(name) is not None for name in _PROGRAMS},
         "python": platform.python_version(),
         "torch": _version("torch"),
         "cpu_bfloat16": facts.model_dump() if facts else None,
@@ -90,6 +97,9 @@ def _show(facts: dict[str, Any]) -> None:
     console = Console(highlight=False, soft_wrap=True)
     columns = [Column("backend"), Column("works"), Column("has", wraps=True), Column("missing", wraps=True)]
     print_table(columns, rows, console, title="Sandbox backends")
+    for name, works in facts["programs"].items():
+        if not works:
+            console.print(f"{name} is not installed: {_PROGRAMS[name]}")
     console.print(f"Python {facts['python']}, torch {facts['torch'] or 'not installed'}, GPU {facts['gpu'] or 'none'}")
     console.print(f"Models run on: {facts['device'] or 'nothing'} ({facts['device_reason']})")
     if trial := facts["cpu_bfloat16"]:

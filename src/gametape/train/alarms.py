@@ -115,7 +115,9 @@ class AlarmMonitor:
         self._over += [name for name, ago in self.active.items() if ago >= _QUIET]
         self.active = {name: ago + 1 for name, ago in self.active.items() if ago < _QUIET}
         changes = [*self._changes(health)] if health.version else []
-        self._suspected = {alarm.name: self._suspected.get(alarm.name, 0) + 1 for alarm in changes}
+        unmeasured = {"kl_to_start"} if health.kl_to_start is None else set()
+        waiting = {name: looks for name, looks in self._suspected.items() if name in unmeasured}
+        self._suspected = waiting | {alarm.name: self._suspected.get(alarm.name, 0) + 1 for alarm in changes}
         confirmed = [alarm for alarm in changes if self._suspected[alarm.name] >= _LOOKS]
         return self._news([*confirmed, *self._rates(health), *self._facts(health)])
 

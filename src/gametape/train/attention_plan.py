@@ -5,7 +5,7 @@ length get one call for each of the two (`varlen`); others get spans of similar 
 Either is made when it is first asked for. Index arrays are NumPy's until then.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -53,6 +53,9 @@ class AttentionBucket:
 class VarlenCall:
     """Spans of any length for one call, end to end."""
 
+    queries: slice | Tensor
+    """Which rows ask; a slice where they lie side by side, as those of `keys` that are seen."""
+    keys: slice | Tensor
     query_ends: Tensor
     """0, then where each span ends among the queries, in 32 bits; and below among the keys."""
     key_ends: Tensor
@@ -60,11 +63,23 @@ class VarlenCall:
     """Of one span."""
     most_keys: int
     causal: bool
-    """Each node's own rows, all of them in order; otherwise contexts, with their rows here:"""
-    queries_S: Tensor
-    keys_K: Tensor
+    """Each node's own rows; otherwise contexts."""
+    learned: bool = True
+    """Whether a gradient comes back to what it gives."""
     spans: int = 0
     """How many they are, where all have one number of queries and one of keys; else 0."""
+
+
+@dataclass(frozen=True)
+class _CallRows:
+    """What becomes a `VarlenCall`: the lengths of its spans, and their rows."""
+
+    queries: tuple[int, ...]
+    keys: tuple[int, ...]
+    query_rows: slice | Rows
+    key_rows: slice | Rows
+    causal: bool
+    learned: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,11 +93,18 @@ class AttentionPlan:
     contexts: tuple[AttentionSpan, ...]
     """Nodes that continue the same tokens share a span: the prompt of a group is one for all its rollouts."""
     device: torch.device | str = "cpu"
+    learned_nodes: int | None = None
+    """Behind so many nodes no gradient comes back. Theirs are calls of their own, which have no backward, and in which
+    no span keeps those of the others from being of one length."""
 
     @cached_property
     def rows(self) -> int:
         """How many ask. Rows behind them are padding: they see nothing, and nobody sees them."""
         return sum(self.lengths)
+
+    @cached_property
+    def learned_rows(self) -> int:
+        return sum(self.lengths[: self.learned_nodes])
 
     @cached_property
     def own(self) -> tuple[AttentionBucket, ...]:
@@ -96,24 +118,43 @@ class AttentionPlan:
 
     @cached_property
     def varlen(self) -> tuple[VarlenCall, ...]:
-        """Causal among the own rows first; then the contexts, if there are any."""
-        queries, keys = ([len(one) for one in rows] for rows in self._context_rows)
-        columns = [np.concatenate([np.arange(0), *rows]) for rows in self._context_rows]
-        arrays = [_ends(self.lengths), _ends(queries), _ends(keys), *columns]
-        own_ends, query_ends, key_ends, queries_S, keys_K = on_device(arrays, self.device)
-        own_ends, query_ends, key_ends = (ends.to(torch.int32) for ends in (own_ends, query_ends, key_ends))
-        longest = max(self.lengths)
-        own = VarlenCall(
-            own_ends, own_ends, longest, longest, True, queries_S[:0], keys_K[:0], _alike_spans(self.lengths)
-        )
-        if not queries:
-            return (own,)
-        spans = min(_alike_spans(queries), _alike_spans(keys))
-        return own, VarlenCall(query_ends, key_ends, max(queries), max(keys), False, queries_S, keys_K, spans)
+        """Causal among own rows first; then the contexts, if there are any."""
+        parts = [part for nodes in self._node_ranges for part in self._parts(*nodes)]
+        ends = [_ends(lengths) for part in parts for lengths in (part.queries, part.keys)]
+        listed = [rows for part in parts for rows in (part.query_rows, part.key_rows) if not isinstance(rows, slice)]
+        on = iter(on_device([*ends, *listed], self.device))
+        pairs = [(next(on).to(torch.int32), next(on).to(torch.int32)) for _ in parts]
+        calls = []
+        for part, (query_ends, key_ends) in zip(parts, pairs, strict=True):
+            queries, keys = (rows if isinstance(rows, slice) else next(on) for rows in (part.query_rows, part.key_rows))
+            most = max(part.queries), max(part.keys)
+            spans = min(_alike_spans(part.queries), _alike_spans(part.keys))
+            calls.append(VarlenCall(queries, keys, query_ends, key_ends, *most, part.causal, part.learned, spans))
+        return tuple(sorted(calls, key=lambda call: not call.causal))
 
     @property
-    def _context_rows(self) -> tuple[list[Rows], list[Rows]]:
-        return [span.queries_S for span in self.contexts], [span.keys_K for span in self.contexts]
+    def _node_ranges(self) -> list[tuple[int, int]]:
+        first, count = self.learned_nodes, len(self.lengths)
+        return [(0, count)] if first is None else [(0, first), (first, count)]
+
+    def _parts(self, start: int, stop: int) -> Iterator["_CallRows"]:
+        """The calls of some nodes: their own rows, and the contexts that they continue."""
+        lengths, before, learned = self.lengths[start:stop], sum(self.lengths[:start]), start == 0
+        rows = slice(before, before + sum(lengths))
+        keys = slice(rows.start + self.first, rows.stop + self.first)
+        yield _CallRows(lengths, lengths, rows, keys, True, learned)
+        if contexts := [span for span in self.contexts if rows.start <= span.queries_S[0] < rows.stop]:
+            asking, seen = [span.queries_S for span in contexts], [span.keys_K for span in contexts]
+            rows_of = _side_by_side(asking), _side_by_side(seen)
+            yield _CallRows(_sizes(asking), _sizes(seen), *rows_of, False, learned)
+
+    def followed_by(self, other: "AttentionPlan") -> "AttentionPlan":
+        """Of these rows and of others behind them, which may see these, and which no gradient comes back to."""
+        if not other.rows:
+            return self
+        contexts = (AttentionSpan(span.queries_S + self.rows, span.keys_K) for span in other.contexts)
+        lengths = (*self.lengths, *other.lengths)
+        return AttentionPlan(lengths, self.first, (*self.contexts, *contexts), self.device, len(self.lengths))
 
     def to(self, device: torch.device | str) -> "AttentionPlan":
         return replace(self, device=device)
@@ -130,9 +171,18 @@ def on_device(arrays: Sequence[npt.NDArray[Any]], device: torch.device | str) ->
 
 def equal_spans(spans: int, length: int, causal: bool, device: torch.device | str) -> VarlenCall:
     """So many spans, each with as many keys as queries, whose rows are all there are."""
-    ends = torch.arange(0, (spans + 1) * length, length, dtype=torch.int32, device=device)
-    none = ends[:0].long()
-    return VarlenCall(ends, ends, length, length, causal, none, none, spans)
+    ends, rows = torch.arange(0, (spans + 1) * length, length, dtype=torch.int32, device=device), slice(spans * length)
+    return VarlenCall(rows, rows, ends, ends, length, length, causal, spans=spans)
+
+
+def _sizes(spans: Sequence[Rows]) -> tuple[int, ...]:
+    return tuple(len(rows_S) for rows_S in spans)
+
+
+def _side_by_side(spans: Sequence[Rows]) -> slice | Rows:
+    rows_N = np.concatenate(spans)
+    first, stop = int(rows_N[0]), int(rows_N[0]) + len(rows_N)
+    return slice(first, stop) if np.array_equal(rows_N, np.arange(first, stop)) else rows_N
 
 
 def _alike_spans(lengths: Sequence[int]) -> int:

@@ -18,8 +18,10 @@ _FIRST_CAPABILITY = (9, 0)
 _WHOLE = 1024
 """cuDNN makes a plan for each shape. A shape is likely to come back where several spans have one length, or where one
 has a multiple of this many rows, as one that fills its window has."""
-_CHECKED, _TIMED = 128, 1024
-"""Rows of the spans that kernels are compared on, and timed on."""
+_CHECKED, _TIMED = 128, 16384
+"""Rows of the spans that kernels are compared on, and of all spans that they are timed on."""
+_LENGTHS = 256, 8192
+"""Kernels are timed for powers of two from the one to the other: which is faster depends on how long spans are."""
 _TOLERANCE = 0.02
 """Of the norm of a difference between two kernels in 16 bits, relative."""
 _ROUNDS = 5
@@ -32,30 +34,36 @@ def chosen_kernel(q_SHD: Tensor, k_KGD: Tensor, call: VarlenCall, usual: Kernel)
     """What computes this call, `usual` where nothing is known to be better."""
     if not call.spans or (call.spans == 1 and (call.most_queries % _WHOLE or call.most_keys % _WHOLE)):
         return usual
-    return best_of(q_SHD.device, q_SHD.dtype, q_SHD.shape[1], k_KGD.shape[1], q_SHD.shape[2], call.causal, usual)
+    heads = Heads(q_SHD.device, q_SHD.dtype, q_SHD.shape[1], k_KGD.shape[1], q_SHD.shape[2], call.causal)
+    shortest, longest = _LENGTHS
+    return best_of(heads, min(longest, max(shortest, 1 << (call.most_keys - 1).bit_length())), usual)
 
 
 @cache
-def best_of(
-    device: torch.device, dtype: torch.dtype, heads: int, groups: int, depth: int, causal: bool, usual: Kernel
-) -> Kernel:
-    """Tried once for each kind of heads."""
-    if not torch.backends.cudnn.is_available() or torch.cuda.get_device_capability(device) < _FIRST_CAPABILITY:
-        return usual
-    problem = _Problem(device, dtype, heads, groups, depth, causal)
-    times = {usual: _seconds(problem, usual)}
-    for repeats in (False, True) if heads > groups else (False,):
+def best_of(heads: "Heads", length: int, usual: Kernel) -> Kernel:
+    """Timed once for each kind of heads and length of spans."""
+    times = {kernel: _seconds(heads, length, kernel) for kernel in (usual, *_dense_kernels(heads, usual))}
+    best = min(times, key=lambda kernel: times[kernel])
+    name = "FlashAttention" if best == usual else "cuDNN"
+    _log.info("attention of spans of one length, about %s, is %s's for %s", length, name, heads)
+    return best
+
+
+@cache
+def _dense_kernels(heads: "Heads", usual: Kernel) -> tuple[Kernel, ...]:
+    """Those of cuDNN that take such heads and agree with the usual one."""
+    if not torch.backends.cudnn.is_available() or torch.cuda.get_device_capability(heads.device) < _FIRST_CAPABILITY:
+        return ()
+    found: list[Kernel] = []
+    for repeats in (False, True) if heads.queries > heads.keys else (False,):
         dense = DenseAttention(repeats)
         kernel = dense.forward, dense.backward
         try:
-            if problem.differs(kernel, usual) <= _TOLERANCE:
-                times[kernel] = _seconds(problem, kernel)
+            if heads.differ(kernel, usual) <= _TOLERANCE:
+                found.append(kernel)
         except RuntimeError as error:  # cuDNN refuses what it has no plan for
-            _log.info("cuDNN's attention does not take %s heads over %s of %s: %s", heads, groups, depth, error)
-    best = min(times, key=lambda kernel: times[kernel])
-    name = "FlashAttention" if best == usual else "cuDNN"
-    _log.info("attention of spans of one length is %s's for %s heads over %s of %s", name, heads, groups, depth)
-    return best
+            _log.info("cuDNN's attention does not take %s: %s", heads, error)
+    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -115,24 +123,24 @@ def _summed(grad_KHD: Tensor, groups: int) -> Tensor:
 
 
 @dataclass(frozen=True)
-class _Problem:
-    """Random heads of a kind."""
+class Heads:
+    """A kind of heads, of which there are random ones to try kernels on."""
 
     device: torch.device
     dtype: torch.dtype
-    heads: int
-    groups: int
+    queries: int
+    keys: int
     depth: int
     causal: bool
 
     def inputs(self, spans: int, length: int) -> tuple[list[Tensor], VarlenCall]:
         rng = torch.Generator(self.device).manual_seed(0)
-        sizes = [self.heads, self.groups, self.groups, self.heads, self.heads]
+        sizes = [self.queries, self.keys, self.keys, self.queries, self.queries]
         rows = spans * length
         made = [torch.randn(rows, size, self.depth, generator=rng, device=self.device) for size in sizes]
         return [one.to(self.dtype) for one in made], equal_spans(spans, length, self.causal, self.device)
 
-    def differs(self, kernel: Kernel, usual: Kernel) -> float:
+    def differ(self, kernel: Kernel, usual: Kernel) -> float:
         """The largest relative difference of outputs, log-sum-exps and gradients; these also where the keys are only a
         part of what a softmax is over."""
         (q, k, v, grad, other), call = self.inputs(2, _CHECKED)
@@ -146,9 +154,9 @@ class _Problem:
         return largest if largest == largest else float("inf")  # noqa: PLR0124 - not a number
 
 
-def _seconds(problem: _Problem, kernel: Kernel) -> float:
+def _seconds(heads: Heads, length: int, kernel: Kernel) -> float:
     """Of a forward and a backward: the best of some."""
-    (q, k, v, grad, _), call = problem.inputs(8, _TIMED)
+    (q, k, v, grad, _), call = heads.inputs(_TIMED // length, length)
     found = []
     for _ in range(_ROUNDS):
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)

@@ -63,7 +63,7 @@ def find_model(name: str, home: Path) -> Path:
 
 
 def holds_run(root: Path) -> bool:
-    return (root / "start").exists() or (root / "checkpoints").exists()
+    return (root / CONFIG).exists() and ((root / "start").exists() or (root / "checkpoints").exists())
 
 
 def check_free(root: Path) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -43,6 +44,11 @@ class PackedTokens:
     """For the rows with a gradient; they see only each other."""
     detached_plan: AttentionPlan
     """For the detached rows: query numbers count from `gradient_rows`, key numbers from zero."""
+
+    @cached_property
+    def whole_plan(self) -> AttentionPlan:
+        """For all rows in one pass; nothing that is learned may depend on what comes out of the detached ones."""
+        return self.plan.followed_by(self.detached_plan)
 
     def to(self, device: torch.device | str) -> "PackedTokens":
         """In one copy. Paths stay on the host."""

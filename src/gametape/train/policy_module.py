@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 _COMPILATIONS = 64
 """Of one kind of layer, for numbers of rows, with a gradient and without; after that layers run as they are."""
 _ROW_STEPS, _FEW_ROWS = 16, 128
+_FEW_DETACHED = 8
+"""On a GPU, detached rows that are at most one for so many others go along with them: starting all kernels of a second
+pass takes longer than a backward through a few rows more."""
 
 
 class ForwardOutputs(NamedTuple):
@@ -126,8 +129,11 @@ class PolicyModule(nn.Module):  # type: ignore[misc]
             self.reshard()
 
     def _by_tree(self, packed: PackedTokens, head_VE: Tensor) -> ForwardOutputs:
-        """Detached rows go through all layers after the others, reading their keys and values."""
-        live = packed.gradient_rows
+        """Detached rows go through all layers after the others, reading their keys and values, or with them."""
+        live, count = packed.gradient_rows, len(packed.ids_N)
+        if packed.ids_N.is_cuda and live < count <= live + live // _FEW_DETACHED:
+            together_NE, all_routers = self._rows(packed.ids_N, packed.positions_N, TreePass(packed.whole_plan))
+            return ForwardOutputs(together_NE, head_VE, all_routers)
         first = TreePass(packed.plan, kept={} if live < len(packed.ids_N) else None)
         parts: list[Tensor] = []
         routers: tuple[Tensor, ...] = ()

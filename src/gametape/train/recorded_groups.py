@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 from gametape.agent.limits import is_overlong
-from gametape.agent.recorder import usage_from_steps
+from gametape.agent.recorded_steps import usage_from_steps
 from gametape.core.config import RewardConfig
 from gametape.core.errors import BadInput
 from gametape.core.feedback import add_feedback_reward

@@ -21,7 +21,10 @@ from gametape.train.token_logprobs import token_logprobs
 from gametape.train.update_metrics import UpdateTotals
 
 _COMPARED_SHARE = 8
-"""One in so many samples of the first micro-batch, and at least one, is compared with the start of the run."""
+"""One in so many samples of the first micro-batch, and at least one, is compared with the start of the run,"""
+_COMPARED_UPDATES = 4
+"""in one of so many updates: a small network's update is bound by the kernels that the host has to start, and those of
+one more forward are a sixth of them. The distance changes slowly."""
 _Grads = tuple[Tensor | None, ...]
 
 
@@ -203,7 +206,7 @@ class StepGradient:
         if counts:
             totals.add_entropy(outputs.entropy_M)
             totals.add_mismatch(micro.packed, references.proximal_of(samples, logp_M))
-        if self._start and not totals.has_compared:
+        if self._start and not totals.has_compared and totals.version % _COMPARED_UPDATES == 0:
             totals.has_compared = True
             some = pack_samples(samples[: max(1, len(samples) // _COMPARED_SHARE)]).to(logp_M.device)
             before_M = self._start_logprobs(some)

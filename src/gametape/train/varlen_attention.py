@@ -1,7 +1,8 @@
-"""Tree attention by kernels for spans of any length, or of one: a call for all own rows, read where they lie, and one
-for all contexts. For CUDA in half precision.
+"""Tree attention by kernels for spans of any length, or of one: a call for all own rows and one for all contexts, read
+where they lie if that is side by side. For CUDA in half precision.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -22,17 +23,17 @@ def takes(q_NHD: Tensor) -> bool:
 
 def attend(q_NHD: Tensor, k_MGD: Tensor, v_MGD: Tensor, plan: AttentionPlan) -> tuple[Tensor, Tensor]:
     """The output, and the log-sum-exps [H, N] of the scores. Rows behind the plan's are zero."""
-    own, *contexts = plan.varlen
-    out_NHD, lse_HN = _forward(*_own_rows(q_NHD, k_MGD, v_MGD, plan), own)
+    own = [call for call in plan.varlen if call.causal]
+    outs, lses = zip(*(_forward(*_inputs(q_NHD, k_MGD, v_MGD, call), call) for call in own), strict=True)
+    out_NHD, lse_HN = _joined(outs), _joined(lses, 1)
     if behind := len(q_NHD) - plan.rows:
         out_NHD, lse_HN = functional.pad(out_NHD, (0, 0, 0, 0, 0, behind)), functional.pad(lse_HN, (0, behind))
-    for call in contexts:
-        part_SHD, lse_HS = _forward(*_context_rows(q_NHD, k_MGD, v_MGD, call), call)
-        rows_S = call.queries_S
-        own_SHD, own_lse_HS = out_NHD.index_select(0, rows_S), lse_HN.index_select(1, rows_S)
+    for call in plan.varlen[len(own) :]:
+        part_SHD, lse_HS = _forward(*_inputs(q_NHD, k_MGD, v_MGD, call), call)
+        own_SHD, own_lse_HS = _taken(out_NHD, call.queries), _taken(lse_HN, call.queries, 1)
         share_SH1 = torch.sigmoid(lse_HS - own_lse_HS).t()[..., None].to(out_NHD.dtype)
-        out_NHD.index_copy_(0, rows_S, torch.lerp(own_SHD, part_SHD, share_SH1))
-        lse_HN.index_copy_(1, rows_S, torch.logaddexp(own_lse_HS, lse_HS))
+        _put(out_NHD, call.queries, torch.lerp(own_SHD, part_SHD, share_SH1))
+        _put(lse_HN, call.queries, torch.logaddexp(own_lse_HS, lse_HS), 1)
     return out_NHD, lse_HN
 
 
@@ -46,31 +47,51 @@ def attend_backward(
     plan: AttentionPlan,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of q, k and v."""
-    own, *contexts = plan.varlen
-    rows = plan.rows
-    inputs = _own_rows(q_NHD, k_MGD, v_MGD, plan)
-    grads = _backward(grad_NHD[:rows], out_NHD[:rows], lse_HN[:, :rows], *inputs, own)
+
+    def of_call(call: VarlenCall) -> list[Tensor]:
+        ends = _taken(grad_NHD, call.queries), _taken(out_NHD, call.queries), _taken(lse_HN, call.queries, 1)
+        return _backward(*ends, *_inputs(q_NHD, k_MGD, v_MGD, call), call)
+
+    own, *contexts = [call for call in plan.varlen if call.learned]
+    grads, rows = of_call(own), plan.learned_rows
     if rows < len(k_MGD) or rows < len(q_NHD):
         before, behind = plan.first, len(k_MGD) - plan.first - rows
         sides = ((0, len(q_NHD) - rows), (before, behind), (before, behind))
         grads = [functional.pad(grad, (0, 0, 0, 0, *side)) for grad, side in zip(grads, sides, strict=True)]
     for call in contexts:
-        ends = (grad_NHD.index_select(0, call.queries_S), out_NHD.index_select(0, call.queries_S))
-        inputs = _context_rows(q_NHD, k_MGD, v_MGD, call)
-        parts = _backward(*ends, lse_HN.index_select(1, call.queries_S), *inputs, call)
-        for grad, part, rows_S in zip(grads, parts, (call.queries_S, call.keys_K, call.keys_K), strict=True):
-            grad.index_add_(0, rows_S, part)
+        for grad, part, at in zip(grads, of_call(call), (call.queries, call.keys, call.keys), strict=True):
+            _add(grad, at, part)
     return grads[0], grads[1], grads[2]
 
 
-def _own_rows(q_NHD: Tensor, k_MGD: Tensor, v_MGD: Tensor, plan: AttentionPlan) -> tuple[Tensor, Tensor, Tensor]:
-    keys = slice(plan.first, plan.first + plan.rows)
-    return _in_pieces(q_NHD[: plan.rows]), _in_pieces(k_MGD[keys]), _in_pieces(v_MGD[keys])
+def _inputs(q_NHD: Tensor, k_MGD: Tensor, v_MGD: Tensor, call: VarlenCall) -> tuple[Tensor, Tensor, Tensor]:
+    q_SHD, k_KGD, v_KGD = _taken(q_NHD, call.queries), _taken(k_MGD, call.keys), _taken(v_MGD, call.keys)
+    return _in_pieces(q_SHD), _in_pieces(k_KGD), _in_pieces(v_KGD)
 
 
-def _context_rows(q_NHD: Tensor, k_MGD: Tensor, v_MGD: Tensor, call: VarlenCall) -> tuple[Tensor, Tensor, Tensor]:
-    keys_K = call.keys_K
-    return q_NHD.index_select(0, call.queries_S), k_MGD.index_select(0, keys_K), v_MGD.index_select(0, keys_K)
+def _joined(parts: Sequence[Tensor], dim: int = 0) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(list(parts), dim)
+
+
+def _taken(tensor: Tensor, rows: slice | Tensor, dim: int = 0) -> Tensor:
+    """A view where the rows lie side by side."""
+    if isinstance(rows, slice):
+        return tensor.narrow(dim, rows.start, rows.stop - rows.start)
+    return tensor.index_select(dim, rows)
+
+
+def _put(tensor: Tensor, rows: slice | Tensor, values: Tensor, dim: int = 0) -> None:
+    if isinstance(rows, slice):
+        _taken(tensor, rows, dim).copy_(values)
+    else:
+        tensor.index_copy_(dim, rows, values)
+
+
+def _add(tensor: Tensor, rows: slice | Tensor, values: Tensor) -> None:
+    if isinstance(rows, slice):
+        tensor[rows] += values
+    else:
+        tensor.index_add_(0, rows, values)
 
 
 def _in_pieces(tensor_SHD: Tensor) -> Tensor:
