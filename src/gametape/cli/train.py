@@ -32,7 +32,8 @@ def train(
         typer.Option(metavar="T", help="What it is trained on: a directory of tasks, katas:FAMILY or worlds:NAME."),
     ] = None,
     arm: Annotated[
-        str | None, typer.Option(metavar="ARM", help="How: rlvr (default), rlvr_ttf, rlvr_ttf_gated, rejection or sft.")
+        str | None,
+        typer.Option(metavar="ARM", help="How: rlvr (default), rlvr_ttf, rlvr_ttf_gated, rejection, sft or warm."),
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="RUN", help="A new directory for the run.")] = None,
     resume: Annotated[
@@ -60,9 +61,9 @@ def train(
 
     RUN holds everything: config.toml, metrics.jsonl (a line for each update), start/ (the first weights) and
     checkpoints/ (each with a model/ that transformers and vLLM load). An interrupted run, even after kill -9, goes on
-    with --resume and gives the same numbers. With --resume, --set may change how long the run is and how it is
-    observed: episodes, flops, eval.every, checkpoint.every and the like; config-history.jsonl says what was changed,
-    and when.
+    with --resume, and with `rl.reproducible = true` gives the same numbers as one that was not interrupted. With
+    --resume, --set may change how long the run is and how it is observed: episodes, flops, eval.every,
+    checkpoint.every and the like; config-history.jsonl says what was changed, and when.
 
     Defaults go by the policy: for a tiny one (model = "tiny", or weights that train in worlds) turns of 16 tokens,
     rollouts that count for 64 and a learning rate of 3e-4; for any other 1024, 2048 and 5e-6. The reward of tasks is

@@ -14,7 +14,7 @@ from gametape.core.config_document import with_current_keys, with_defaults_by_mo
 from gametape.core.config_section import AtLeastOne, AtLeastZero, ConfigSection, Natural, Positive
 from gametape.core.observation_config import AlarmConfig, CheckpointConfig, EvalConfig, IntervalUnit, WatchConfig
 
-BuiltInArm = Literal["sft", "rejection", "rlvr", "rlvr_ttf", "rlvr_ttf_gated"]
+BuiltInArm = Literal["sft", "rejection", "rlvr", "rlvr_ttf", "rlvr_ttf_gated", "warm"]
 
 
 def _names_a_class(arm: str) -> str:
@@ -41,7 +41,8 @@ class TinyConfig(ConfigSection):
 
 
 class WarmStartConfig(ConfigSection):
-    """The warm start of a tiny policy: supervised, on traces of a noisy expert, some of whose turns follow a hint."""
+    """The warm start of a tiny policy: supervised, on traces of a noisy expert, some of whose turns follow a hint.
+    Other policies have it as a run of its own, with the arm `warm`."""
 
     episodes: Natural = 4000
     """Demonstrations; 0 leaves the weights as they are."""
@@ -94,8 +95,8 @@ class MemoryConfig(ConfigSection):
     recompute: Literal["auto", "on", "off"] = "auto"
     """Compute layers again in the backward instead of keeping what they computed. auto: from 20 million parameters."""
     measure_start: bool = True
-    """Keep the weights that the run began with, to measure how far the policy has gone. Adapters have them anyway, and
-    an anchor (`ttf.anchor`) needs them."""
+    """Keep the weights that the run began with, to measure in every fourth update how far the policy has gone. Adapters
+    have them anyway, and an anchor (`ttf.anchor`) needs them."""
     offload: bool = False
     """Keep weights in float32, gradients and the optimiser's state in the machine's memory instead of the GPU's."""
 
@@ -258,9 +259,9 @@ class RunConfig(ConfigSection):
 
     schema_version: Literal["run-v1"] = "run-v1"
     arm: Arm
-    """sft: noisy demonstrations. rejection: the policy's own successes. rlvr: verified rewards. rlvr_ttf: and hints.
-    rlvr_ttf_gated: hints that passed their gates. `module:Class` names an algorithm of your own; the module must be
-    importable."""
+    """warm: noisy demonstrations, and hints to read. sft: demonstrations alone. rejection: the policy's own successes.
+    rlvr: verified rewards. rlvr_ttf: and hints. rlvr_ttf_gated: hints that passed their gates. `module:Class` names an
+    algorithm of your own; the module must be importable."""
     model: str = "tiny"
     """`tiny` makes one and warm-starts it; else smollm2, a directory of weights, or another run."""
     tasks: str

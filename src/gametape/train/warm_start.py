@@ -1,13 +1,11 @@
 """The warm start of a tiny policy: its vocabulary, and supervised learning before any reward.
 
-In worlds it learns from a noisy expert's episodes and from single turns that follow a hint. The expert keeps to the
-rules under test as seldom as their worlds' base rate says, and no hint ever names one of them: hints are read by
-practice on rules that hold in one world only, or that are made up on the spot. In other environments it learns how
-tools are called, from calls at random.
+In worlds it learns from lessons (`lessons.py`), in other environments how tools are called, from calls at random. Other
+policies have a warm start as an arm of its own (`algorithms/warm.py`).
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -18,33 +16,17 @@ from gametape.core.messages import ToolResult
 from gametape.core.protocols import Tool, Workspace
 from gametape.core.seeds import seed_for
 from gametape.core.token_segments import TokenSegment, split_segments
-from gametape.engines.chat_formats.protocol import ChatFormat
-from gametape.tasks.worlds.experts import NoisyExpert
-from gametape.tasks.worlds.memory import MemoryPair, forgetful_expert
-from gametape.tasks.worlds.rules import PRACTICE_MARKINGS
-from gametape.tasks.worlds.spec import WorldSpec
-from gametape.tasks.worlds.world import World
+from gametape.tasks.worlds.memory import MemoryPair
 from gametape.train.algorithms.sft import Sft
 from gametape.train.batch import TrainBatch, TrainSample
-from gametape.train.demonstrations import (
-    argument_schemas,
-    argument_values,
-    demonstrate,
-    hinted_turns,
-    random_call,
-    random_episode,
-)
+from gametape.train.demonstrations import argument_schemas, argument_values, random_call, random_episode
 from gametape.train.early_checks import TINY_KNOWS_WORLDS
 from gametape.train.learner import LocalLearner
+from gametape.train.lessons import pair_lesson, world_lesson
 from gametape.train.policy import TrainablePolicy, WordLanguage
 from gametape.train.prompts import EnvironmentDataset, PromptDataset, WorldPromptDataset
 from gametape.train.update_metrics import UpdateMetrics
 
-_RULE_TURN_EVERY = 3
-"""One in so many turns of an ordinary world is under a rule, whatever the share is in the worlds of the run: with fewer
-the base rate would be learned late, with more everything else."""
-_HINTED = 4
-"""Turns of an ordinary world that are also trained with a hint, where hints change nothing."""
 _EXPLORED_EPISODES = 64
 """Episodes of random calls that collect the words of an environment."""
 _HARNESS_WORDS = "error : no end such tool too many words"
@@ -120,54 +102,13 @@ async def _batch(policy: TrainablePolicy, dataset: PromptDataset, config: RunCon
 
 async def _segments(
     policy: TrainablePolicy, dataset: PromptDataset, warm: WarmStartConfig, seed: int
-) -> list[TokenSegment]:
+) -> Sequence[TokenSegment]:
     rng = Random(seed)
     if isinstance(dataset, WorldPromptDataset):
         spec = rng.choice(dataset.specs).model_copy(update={"seed": seed, "split": "train"})
         if dataset.pairs:
-            return await _pair_segments(MemoryPair(spec), policy.chat_format, warm, rng)
-        if rng.random() < warm.hint_share:
-            return await _practice_segments(spec, policy.chat_format, warm, rng)
-        return await _demonstration_segments(spec, policy.chat_format, warm, rng)
+            return (await pair_lesson(MemoryPair(spec), policy.chat_format, warm, rng)).segments
+        return (await world_lesson(spec, policy.chat_format, warm, rng)).segments
     assert isinstance(dataset, EnvironmentDataset)
     episode = await random_episode(dataset.environment(seed), dataset.words, policy.chat_format, rng)
     return split_segments(episode.steps)
-
-
-async def _demonstration_segments(
-    spec: WorldSpec, chat_format: ChatFormat, warm: WarmStartConfig, rng: Random
-) -> list[TokenSegment]:
-    marked = spec.horizon // _RULE_TURN_EVERY if spec.load_bearing else 0
-    spec = spec.model_copy(update={"load_bearing": marked})
-    demonstration = await demonstrate(
-        World(spec), NoisyExpert(warm.ordinary_rate, spec.base_rate), chat_format, spec.seed
-    )
-    hinted = hinted_turns(demonstration, chat_format, rng, warm.made_up_hint_share) if warm.hint_share else []
-    return [*split_segments(demonstration.episode.steps), *rng.sample(hinted, min(_HINTED, len(hinted)))]
-
-
-async def _pair_segments(
-    pair: MemoryPair, chat_format: ChatFormat, warm: WarmStartConfig, rng: Random
-) -> list[TokenSegment]:
-    """The writer's episode, whose note is as seldom right as the base rate says, or that of a reader of a right one."""
-    spec = pair.spec
-    if rng.random() < 0.5:
-        expert = forgetful_expert(warm.ordinary_rate, spec.base_rate)
-        demonstration = await demonstrate(pair.writer, expert, chat_format, spec.seed)
-    else:
-        reader = pair.reader(pair.note)
-        demonstration = await demonstrate(
-            reader, NoisyExpert(warm.ordinary_rate, spec.base_rate), chat_format, spec.seed
-        )
-    return split_segments(demonstration.episode.steps)
-
-
-async def _practice_segments(
-    spec: WorldSpec, chat_format: ChatFormat, warm: WarmStartConfig, rng: Random
-) -> list[TokenSegment]:
-    """A world of made-up rules that the expert does not know: it breaks them, unless a hint names them."""
-    marked = min(spec.horizon, 8)
-    update = {"hints": "instance", "rules": PRACTICE_MARKINGS, "load_bearing": marked, "split": "all"}
-    practice = World(spec.model_copy(update=update))
-    demonstration = await demonstrate(practice, NoisyExpert(warm.ordinary_rate, 0.0), chat_format, spec.seed)
-    return [*split_segments(demonstration.episode.steps), *hinted_turns(demonstration, chat_format, rng)]

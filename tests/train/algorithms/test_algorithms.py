@@ -27,6 +27,7 @@ from gametape.train.training import run_training
 @pytest.mark.parametrize(
     ("arm", "compares", "samples", "ttf", "gated"),
     [
+        ("warm", False, False, False, False),
         ("sft", False, False, False, False),
         ("rejection", False, True, False, False),
         ("rlvr", True, True, False, False),

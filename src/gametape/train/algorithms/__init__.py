@@ -9,8 +9,10 @@ from gametape.train.algorithms.rejection import RejectionSampling
 from gametape.train.algorithms.rlvr import Rlvr
 from gametape.train.algorithms.sft import Sft
 from gametape.train.algorithms.ttf import GatedTtf, Ttf
+from gametape.train.algorithms.warm import Warm
 
 ALGORITHMS: dict[str, type[Algorithm]] = {
+    "warm": Warm,
     "sft": Sft,
     "rejection": RejectionSampling,
     "rlvr": Rlvr,

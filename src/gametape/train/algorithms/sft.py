@@ -7,6 +7,7 @@ it too.
 from collections.abc import Sequence
 from dataclasses import replace
 
+from gametape.core.config import RunConfig
 from gametape.core.errors import BadInput
 from gametape.core.seeds import seed_for
 from gametape.engines.chat_formats.protocol import ChatFormat
@@ -24,24 +25,19 @@ class Sft(Algorithm):
     samples_policy = False
 
     def make_source(self, dataset: PromptDataset, policy: TrainablePolicy) -> GroupSource:
-        config = self.config
-        return DemonstrationSource(
-            dataset, policy.chat_format, config.warm.ordinary_rate, config.rl.group_size, config.seed
-        )
+        return DemonstrationSource(dataset, policy.chat_format, self.config)
 
     def build_batch(self, groups: Sequence[RolloutGroup]) -> TrainBatch:
         return imitation_batch(groups, lambda _rollout: True)
 
 
 class DemonstrationSource:
-    """A `RolloutSource` of an expert's episodes. The expert is right at ordinary turns with `expert_accuracy`, and
+    """A `RolloutSource` of an expert's episodes. The expert is right at ordinary turns as often as `[warm]` says, and
     keeps to rules as often as the world's base rate says: it knows no more than the policy that it taught."""
 
-    def __init__(
-        self, dataset: PromptDataset, chat_format: ChatFormat, expert_accuracy: float, group_size: int, seed: int
-    ) -> None:
-        self._dataset, self._chat_format, self._accuracy = dataset, chat_format, expert_accuracy
-        self._size, self._seed = group_size, seed
+    def __init__(self, dataset: PromptDataset, chat_format: ChatFormat, config: RunConfig) -> None:
+        self.chat_format, self.warm = chat_format, config.warm
+        self._dataset, self._size, self._seed = dataset, config.rl.group_size, config.seed
         self._ordered: list[PromptRequest] = []
 
     def order(self, request: PromptRequest) -> None:
@@ -52,11 +48,13 @@ class DemonstrationSource:
         world = self._dataset.prompt(request).environment
         if not isinstance(world, World):
             raise BadInput("demonstrations are there for worlds only: take another arm, or give worlds:NAME as tasks")
-        expert = NoisyExpert(self._accuracy, world.spec.base_rate)
         seeds = [seed_for(self._seed, "shown", request.number, member) for member in range(self._size)]
-        demonstrations = [await demonstrate(world, expert, self._chat_format, seed) for seed in seeds]
-        rollouts = (RolloutSample.from_episode(demonstration.episode) for demonstration in demonstrations)
-        return RolloutGroup(request, tuple(_as_demonstration(rollout) for rollout in rollouts))
+        return RolloutGroup(request, tuple([await self.rollout(world, seed) for seed in seeds]))
+
+    async def rollout(self, world: World, seed: int) -> RolloutSample:
+        expert = NoisyExpert(self.warm.ordinary_rate, world.spec.base_rate)
+        demonstration = await demonstrate(world, expert, self.chat_format, seed)
+        return as_demonstration(RolloutSample.from_episode(demonstration.episode))
 
     def finished(self) -> list[RolloutGroup]:
         return []
@@ -68,7 +66,7 @@ class DemonstrationSource:
         """There is nothing to close."""
 
 
-def _as_demonstration(rollout: RolloutSample) -> RolloutSample:
+def as_demonstration(rollout: RolloutSample) -> RolloutSample:
     """No weights sampled it, and no engine read it."""
     segments = (replace(segment, policy_versions=[-1] * len(segment.ids)) for segment in rollout.segments)
     return replace(rollout, segments=tuple(segments), tokens_read=0, tokens_generated=0)
