@@ -3,9 +3,11 @@
 import asyncio
 from pathlib import Path
 
-from gametape.agent.compaction import MAX_COMPACTED_SHARE, SUMMARY_REQUEST, summarize_progress
+from gametape.agent.compaction import MAX_COMPACTED_SHARE, SUMMARY_REQUEST
 from gametape.agent.limits import RolloutLimits
-from gametape.agent.recorder import MemoryRecorder, step_text
+from gametape.agent.progress_log import ProgressLog
+from gametape.agent.recorded_steps import step_text
+from gametape.agent.recorder import MemoryRecorder
 from gametape.agent.replay import last_checkpoint
 from gametape.agent.rollout import Rollout
 from gametape.core.step import Step
@@ -171,7 +173,7 @@ def ran(number: int, command: str, answer: str, tool: str = "shell") -> Step:
 
 
 def test_what_failed_is_told_from_what_only_speaks_of_failing() -> None:
-    progress = summarize_progress(
+    progress = ProgressLog.of(
         [
             ran(1, "make", "no rule\n[exit code 2]"),
             ran(2, "cat notes", "the exit code is explained here\nexit code 0"),
@@ -180,6 +182,6 @@ def test_what_failed_is_told_from_what_only_speaks_of_failing() -> None:
             ran(5, "touch a", "[no output]"),
         ]
     )
-    assert [line.split(":")[0] for line in progress.failed] == ["turn 1", "turn 3"]
-    assert [line.split(":")[0] for line in progress.done] == ["turn 2", "turn 5"]
-    assert progress.next == "Step 5."
+    assert [line.split(":")[0] for line in progress.failed.entries] == ["turn 1", "turn 3"]
+    assert [line.split(":")[0] for line in progress.done.entries] == ["turn 2", "turn 5"]
+    assert progress.last_words == "Step 5."

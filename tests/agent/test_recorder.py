@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from gametape.agent.recorder import message_step, recorded_answers, recorded_reply, turn_step
+from gametape.agent.recorded_steps import recorded_answers, recorded_reply
+from gametape.agent.recorder import message_step, turn_step
 from gametape.agent.replay import replay_conversation
 from gametape.agent.tool_router import RoutedTurn
 from gametape.core.messages import Sampling, TokenUsage

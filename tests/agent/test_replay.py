@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gametape.agent.recorder import recorded_answers, usage_from_steps
+from gametape.agent.recorded_steps import recorded_answers, usage_from_steps
 from gametape.agent.replay import active_steps, checkpoint_at
 from gametape.core.token_segments import split_segments
 from gametape.core.trajectory import Trajectory

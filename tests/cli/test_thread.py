@@ -106,3 +106,15 @@ def test_the_newest_thread_is_the_last(tmp_path: Path) -> None:
 )
 def test_a_list_names_the_model_without_its_address(name: str, short: str) -> None:
     assert short_model_name(name) == short
+
+
+def test_bytes_that_are_no_text_are_refused_in_one_line(tmp_path: Path) -> None:
+    where = ("--home", tmp_path / "home")
+    name = run(
+        "thread", "new", "--model", script(tmp_path / "s.jsonl", {"text": "Hi."}), *where, cwd=tmp_path
+    ).out.strip()
+    for words in ((os.fsdecode(b"a\xff"),), ("a", "--key", os.fsdecode(b"\xfe"))):
+        refused = run("thread", "say", name, *words, *where)
+        assert (refused.code, refused.err.count("\n")) == (2, 1)
+        assert "not text in UTF-8" in refused.err
+    assert run("thread", "say", name, "a", *where).out == "Hi.\n"

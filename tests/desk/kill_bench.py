@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from gametape.agent.recorded_steps import message_key
 from gametape.desk.database import notices, ticks
 from gametape.desk.desk import open_desk
 from gametape.desk.goals.goal import goal_directory as goal_place
@@ -21,7 +22,6 @@ from gametape.desk.heartbeats import registry
 from gametape.desk.jobs import Desk, Job
 from gametape.desk.threads.lifecycle import create_thread
 from gametape.desk.threads.thread import Thread, new_thread_id, thread_directory
-from gametape.desk.threads.turn_result import message_key
 from gametape.desk.workflow_engine import open_job_client
 from tests.patience import HANG
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gametape.core.errors import BadInput
-from gametape.record.lock import hold_lock, is_locked, locked, require_lock, try_lock
+from gametape.record.lock import held_files, hold_lock, is_held, is_locked, locked, require_lock, try_lock
 
 
 def test_a_lock_is_held_for_its_block_and_no_longer(tmp_path: Path) -> None:
@@ -63,3 +63,12 @@ def test_a_directory_can_be_locked_and_the_error_says_who_is_busy(tmp_path: Path
     finally:
         os.close(first)
         os.close(second)
+
+
+def test_who_looks_at_the_kernels_list_keeps_nobody_from_the_lock(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    assert not is_held(path, held_files())
+    with locked(path):
+        assert is_held(path, held_files())
+        assert not is_held(tmp_path, held_files())
+    assert not is_held(path, held_files())

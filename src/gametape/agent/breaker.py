@@ -1,7 +1,8 @@
 """The protocol of a breaker: it sees every recorded step and may ask for a nudge, a fresh context, a pause or a stop.
 
 A rollout makes its own breaker. When it is resumed, rewound or forked it makes a new one and replays the active steps,
-so a breaker trips at the same step whether the rollout was killed or not.
+so a breaker trips at the same step whether the rollout was killed or not. Of a record that is too long for that, the
+resumed breaker is shown the first turns and the latest steps (`observed_steps_of`).
 """
 
 from collections.abc import Sequence

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from gametape.agent.recorder import usage_from_steps
+from gametape.agent.recorded_steps import usage_from_steps
 from gametape.core.step import Step
 from gametape.core.trajectory import Trajectory
 from gametape.engines.conversation import Model

@@ -1,21 +1,26 @@
 """Recorders of steps, and the conversion between turns of the loop and steps of a trajectory, in both directions."""
 
 import asyncio
-from collections import Counter
+import contextlib
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from gametape.agent.events import RolloutEvent
 from gametape.agent.limits import RolloutUsage
+from gametape.agent.record_digest import DigestFile, RecordDigest
 from gametape.agent.tool_router import RoutedTurn
-from gametape.core.atif import Agent, Extra, FinalMetrics, ToolCall
+from gametape.core.atif import Agent, Extra, FinalMetrics
 from gametape.core.protocols import Tool
 from gametape.core.step import Step
 from gametape.core.trajectory import ATIF_VERSION, Trajectory
 from gametape.core.version import VERSION
 from gametape.engines.conversation import Call, Reply, ToolResponse
+from gametape.record.errors import OutOfDiskSpace
 from gametape.record.journal import Journal
+from gametape.record.journal_steps import JournalSteps
+
+_STEPS_PER_DIGEST = 64
 
 
 class StepRecorder(Protocol):
@@ -23,6 +28,9 @@ class StepRecorder(Protocol):
 
     @property
     def steps(self) -> Sequence[Step]: ...
+
+    @property
+    def digest(self) -> RecordDigest: ...
 
     async def append(self, step: Step) -> None: ...
 
@@ -32,6 +40,7 @@ class MemoryRecorder:
 
     def __init__(self, steps: Iterable[Step] = ()) -> None:
         self._steps = list(steps)
+        self.digest = RecordDigest.of(self._steps)
 
     @property
     def steps(self) -> Sequence[Step]:
@@ -39,18 +48,25 @@ class MemoryRecorder:
 
     async def append(self, step: Step) -> None:
         self._steps.append(step)
+        self.digest.add(step)
 
 
 class JournalRecorder:
-    """In a journal on disk: a step is written before the next turn begins."""
+    """In a journal on disk: a step is written before the next turn begins. With a digest file, the digest is taken from
+    it, and stored in it after so many steps and by `save_digest`."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, digest_file: DigestFile | None = None) -> None:
         self.journal = journal
-        self._steps = list(journal.trajectory.steps)
+        self._digest_file = digest_file
+        steps = journal.steps
+        if digest_file is not None and isinstance(steps, JournalSteps):
+            self.digest = digest_file.load(steps)
+        else:
+            self.digest = RecordDigest.of(steps)
 
     @property
     def steps(self) -> Sequence[Step]:
-        return self._steps
+        return self.journal.steps
 
     async def append(self, step: Step) -> None:
         """A cancellation waits for the write, so a step that is on disk is also in `steps`."""
@@ -59,7 +75,16 @@ class JournalRecorder:
             await asyncio.shield(saving)
         finally:
             await saving
-            self._steps.append(step)
+            self.digest.add(step)
+            if self.digest.steps % _STEPS_PER_DIGEST == 0:
+                self.save_digest()
+
+    def save_digest(self) -> None:
+        """Store the digest. It can be made again from the journal, so a disk without room for it is no failure."""
+        steps = self.journal.steps
+        if self._digest_file is not None and isinstance(steps, JournalSteps):
+            with contextlib.suppress(OutOfDiskSpace):
+                self._digest_file.save(self.digest, steps)
 
 
 def new_trajectory(
@@ -141,74 +166,10 @@ def call_id(step: int, position: int) -> str:
     return f"call_{step}_{position}"
 
 
-def recorded_reply(step: Step) -> Reply:
-    """The model's reply of a recorded turn."""
-    return Reply(
-        text=step_text(step),
-        calls=tuple(_replayed_call(call) for call in step.tool_calls or []),
-        tokens=step.tokens(),
-        model_name=step.model_name,
-        reasoning=step.reasoning_content or "",
-        reasoning_state=step.gametape_extra.reasoning_state,
-    )
-
-
-def recorded_answers(step: Step) -> tuple[list[ToolResponse], list[str]]:
-    """The tool results of a recorded turn, and the notices where there was no call to answer."""
-    calls = {call.tool_call_id: _replayed_call(call) for call in step.tool_calls or []}
-    answers, notices = [], []
-    for result in step.observation.results if step.observation else []:
-        content = result.content if isinstance(result.content, str) else ""
-        if result.source_call_id is None:
-            notices.append(content)
-        else:
-            failed = bool((result.extra or {}).get("failed"))
-            answers.append(ToolResponse(calls[result.source_call_id], content, failed))
-    return answers, notices
-
-
 def _recorded_call(call: Call, number: str) -> dict[str, Any]:
     """Calls are numbered in the record; the server's own id is kept beside that, because later turns refer to it."""
     document: dict[str, Any] = {"tool_call_id": number, "function_name": call.name, "arguments": call.arguments}
     return document | {"extra": {"server_id": call.id}} if call.id and call.id != number else document
-
-
-def _replayed_call(call: ToolCall) -> Call:
-    given = (call.extra or {}).get("server_id")
-    return Call(call.function_name, call.arguments, given if isinstance(given, str) and given else call.tool_call_id)
-
-
-def step_text(step: Step) -> str:
-    return step.message if isinstance(step.message, str) else "".join(part.text or "" for part in step.message)
-
-
-def was_cut_off(step: Step) -> bool:
-    """Whether the limit of tokens cut this turn off."""
-    return step.source == "agent" and (step.gametape_extra.model_extra or {}).get("finish") == "length"
-
-
-def usage_from_steps(steps: Iterable[Step]) -> RolloutUsage:
-    """The usage of a recorded rollout. Turns copied from another rollout count as turns and cost nothing."""
-    usage = RolloutUsage()
-    for step in steps:
-        if step.source != "agent":
-            continue
-        usage.turns += not step.gametape_extra.summary
-        usage.cut_off += was_cut_off(step)
-        if step.is_copied_context:
-            continue
-        metrics = step.metrics
-        if metrics:
-            usage.prompt_tokens += metrics.prompt_tokens or 0
-            usage.completion_tokens += metrics.completion_tokens or 0
-            usage.cached_tokens += metrics.cached_tokens or 0
-            usage.cost_usd += metrics.cost_usd or 0.0
-        usage.calls += Counter(call.function_name for call in step.tool_calls or [])
-        extra = step.gametape_extra.model_extra or {}
-        usage.earlier_seconds = extra.get("seconds", usage.earlier_seconds)
-        usage.tool_seconds = extra.get("tool_seconds", usage.tool_seconds)
-        usage.cpu_seconds = extra.get("cpu_seconds", usage.cpu_seconds)
-    return usage
 
 
 def final_metrics(usage: RolloutUsage, steps: int) -> FinalMetrics:

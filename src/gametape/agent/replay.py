@@ -2,16 +2,21 @@
 
 import shlex
 from collections.abc import Sequence
+from typing import Any
 
 from gametape.agent.agent_state import AgentState
 from gametape.agent.model_use import recorded_escalations
-from gametape.agent.recorder import recorded_answers, recorded_reply, step_text
+from gametape.agent.recorded_steps import recorded_answers, recorded_reply, step_text
+from gametape.agent.recorder import StepRecorder
 from gametape.core.errors import BadInput
 from gametape.core.protocols import Workspace
 from gametape.core.step import Step
 from gametape.engines.conversation import Conversation, ToolDefinition
 from gametape.engines.router import escalate
+from gametape.record.journal_steps import JournalSteps
 from gametape.sandbox.policy import WORKSPACE
+
+_FIRST_TURNS, _LAST_OBSERVED = 200, 256
 
 
 def active_steps(steps: Sequence[Step], last: int | None = None) -> list[Step]:
@@ -61,6 +66,38 @@ def replay_conversation(conversation: Conversation, steps: Sequence[Step], tools
                 conversation.add_user_message(notice)
 
 
+def active_record(recorder: StepRecorder) -> Sequence[Step]:
+    """The active steps of all that is recorded; where nothing was rewound, they are not looked at for this."""
+    return active_steps(recorder.steps) if recorder.digest.rewound else recorder.steps
+
+
+def observed_steps_of(recorder: StepRecorder) -> Sequence[Step]:
+    """The active steps that a new breaker is shown, perhaps without token ids: all of them, or, of a
+    long record, the first ones, from which it learns what is usual, and the latest ones."""
+    steps = active_record(recorder)
+    read = steps.brief if isinstance(steps, JournalSteps) else steps.__getitem__
+    latest = max(0, len(steps) - _LAST_OBSERVED)
+    first: list[Step] = []
+    turns = 0
+    while turns < _FIRST_TURNS and len(first) < latest:
+        first.append(read(len(first)))
+        turns += first[-1].source == "agent"
+    return [*first, *(read(number) for number in range(latest, len(steps)))]
+
+
+def replay_record(conversation: Conversation, recorder: StepRecorder, tools: Sequence[ToolDefinition]) -> None:
+    """Continue the conversation of a record: its current context is replayed, and the turns before it are counted."""
+    steps, digest = active_record(recorder), recorder.digest
+    if digest.rewound or not digest.context:
+        replay_conversation(conversation, steps, tools)
+        return
+    if digest.context_escalated:
+        escalate(conversation)
+    conversation.skip_turns(digest.context_turns)
+    prompts = [step for step in steps[:1] if step.source == "system"]
+    replay_conversation(conversation, [*prompts, *steps[digest.context :]], tools)
+
+
 _SECONDS_TO_ENTER = 10.0
 
 
@@ -88,8 +125,8 @@ async def restore_directory(workspace: Workspace, state: AgentState) -> None:
 
 def as_copied_context(step: Step, number: int) -> Step:
     """A step copied from another rollout: part of the context, but not trained on again."""
-    document = step.model_dump() | {"step_id": number, "is_copied_context": True}
-    extra = (document.get("extra") or {}).get("gametape") or {}
-    if extra.get("loss_mask"):
-        extra["loss_mask"] = [0] * len(extra["loss_mask"])
-    return Step.model_validate(document)
+    update: dict[str, Any] = {"step_id": number, "is_copied_context": True}
+    if step.extra and (mask := step.gametape_extra.loss_mask):
+        unmasked = step.gametape_extra.model_copy(update={"loss_mask": [0] * len(mask)})
+        update["extra"] = step.extra.model_copy(update={"gametape": unmasked})
+    return step.model_copy(update=update)

@@ -16,15 +16,18 @@ from gametape.agent.constraints import Constraints
 from gametape.agent.events import RolloutEvent
 from gametape.agent.limits import RolloutEnd, RolloutLimits
 from gametape.agent.output_room import OutputRoom
-from gametape.agent.recorder import (
-    MemoryRecorder,
-    StepRecorder,
-    message_step,
-    step_text,
-    turn_step,
-    usage_from_steps,
+from gametape.agent.recorded_steps import step_text
+from gametape.agent.recorder import MemoryRecorder, StepRecorder, message_step, turn_step
+from gametape.agent.replay import (
+    active_record,
+    active_steps,
+    as_copied_context,
+    checkpoint_at,
+    observed_steps_of,
+    replay_conversation,
+    replay_record,
+    restore_directory,
 )
-from gametape.agent.replay import active_steps, as_copied_context, checkpoint_at, replay_conversation, restore_directory
 from gametape.agent.tool_router import RoutedTurn, ToolRouter
 from gametape.core.errors import GametapeError
 from gametape.core.messages import Sampling
@@ -104,8 +107,8 @@ class Rollout:
         self.workspace = workspace
         self.recorder = recorder
         self.conversation = conversation
-        self.usage = usage_from_steps(recorder.steps)
-        self._breaker = self._replayed_breaker(active_steps(recorder.steps))
+        self.usage = recorder.digest.used()
+        self._breaker = self._replayed_breaker(observed_steps_of(recorder))
         self._use_state(state)
 
     @classmethod
@@ -127,10 +130,10 @@ class Rollout:
     async def resume(cls, config: RolloutConfig, workspace: Workspace, recorder: StepRecorder) -> "Rollout":
         """Continue after the last finished turn, in a workspace opened at `last_checkpoint`. A turn that was cut off
         has not happened."""
-        steps = active_steps(recorder.steps)
-        rollout = cls(config, workspace, recorder, checkpoint_at(steps)[1], config.start_conversation())
+        state = checkpoint_at(active_record(recorder))[1]
+        rollout = cls(config, workspace, recorder, state, config.start_conversation())
         await restore_directory(workspace, rollout.state)
-        replay_conversation(rollout.conversation, steps, rollout.definitions)
+        replay_record(rollout.conversation, recorder, rollout.definitions)
         return rollout
 
     async def run(self) -> RolloutEnd:
@@ -149,7 +152,8 @@ class Rollout:
         budget = self.config.told_budget
         before = budget.items(self.usage) if budget else []
         await self._handle_trip(self._breaker.take_trip())
-        await self._make_room()
+        if self.conversation.length > self.config.max_prompt_tokens:
+            await self._compact()
         reply = await self._ask()
         self._use_window()
         self.state.turn = self.usage.turns
@@ -258,7 +262,7 @@ class Rollout:
     async def _snapshot(self) -> str:
         """Old checkpoints are dropped before there is no room for new ones: all but the first and the last."""
         if prune := self.config.prune_checkpoints:
-            steps = active_steps(self.recorder.steps)
+            steps = active_record(self.recorder)
             if len(steps) % _PRUNE_EVERY == 0:
                 first = next(step.gametape_extra.checkpoint for step in steps if step.gametape_extra.checkpoint)
                 await asyncio.to_thread(prune, (first, checkpoint_at(steps)[0]))
@@ -270,7 +274,7 @@ class Rollout:
         constraints = self.config.constraints
         if not (constraints.unwritable or constraints.unreadable or constraints.branches):
             return checkpoint
-        before = checkpoint_at(active_steps(self.recorder.steps))[0]
+        before = checkpoint_at(active_record(self.recorder))[0]
         breaches = constraints.path_breaches(self.config.changed_paths(before, checkpoint))
         if not breaches:
             return checkpoint
@@ -282,15 +286,11 @@ class Rollout:
         return await self._restore_last()
 
     async def _restore_last(self) -> str:
-        checkpoint, state = checkpoint_at(active_steps(self.recorder.steps))
+        checkpoint, state = checkpoint_at(active_record(self.recorder))
         await self.workspace.restore(checkpoint)
         await restore_directory(self.workspace, state)
         self._use_state(state)
         return checkpoint
-
-    async def _make_room(self) -> None:
-        if self.conversation.length > self.config.max_prompt_tokens:
-            await self._compact()
 
     async def _handle_trip(self, trip: RolloutTrip | None) -> None:
         """Do what the breaker asks for, and record it with its evidence."""
@@ -331,11 +331,10 @@ class Rollout:
         self, max_tokens: int, trip: RolloutTrip | None = None, escalated: bool = False
     ) -> bool:
         """Start a fresh conversation of at most `max_tokens` from the record; False if that cannot be done."""
-        steps = active_steps(self.recorder.steps)
-        before = self.conversation.length
+        before, checkpoint = self.conversation.length, checkpoint_at(active_record(self.recorder))[0]
         files = "\n".join(filter(None, [self.state.describe(), await self.state.render(self.workspace)]))
         fresh = await compaction.compact_context(
-            self.conversation, steps, self.definitions, files, max_tokens, self._summary
+            self.conversation, self.recorder, self.definitions, files, max_tokens, self._summary
         )
         if fresh is None:
             return False
@@ -344,8 +343,9 @@ class Rollout:
         if trip and escalated:
             events.append(RolloutEvent("escalation", trip.reason).to_dict())
         text = f"{fresh.text}\n\n{trip.nudge}" if trip else fresh.text
-        saved = {"checkpoint": checkpoint_at(steps)[0], "work": self.state.data, "events": events}
-        step = message_step(self._next_id, "user", text, compacted=True, **saved)
+        step = message_step(
+            self._next_id, "user", text, compacted=True, checkpoint=checkpoint, work=self.state.data, events=events
+        )
         await self.recorder.append(step)
         self.config.on_step(step)
         self.conversation.begin(fresh.system, self.definitions, text)

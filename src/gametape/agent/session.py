@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gametape.agent.recorder import StepRecorder
-from gametape.agent.replay import last_checkpoint
+from gametape.agent.replay import active_record, checkpoint_at
 from gametape.agent.rollout import Rollout, RolloutConfig
 from gametape.sandbox.backend import SandboxSpec
 from gametape.sandbox.scheduler import RewindableWorkspace, SandboxScheduler
@@ -46,7 +46,7 @@ async def open_workspace(
     Raises `BadInput` where there is neither."""
     async with SandboxScheduler(store=store) as scheduler:
         begin = None if _has_checkpoint(recorder) else import_start
-        start = begin() if begin else last_checkpoint(recorder.steps)
+        start = begin() if begin else checkpoint_at(active_record(recorder))[0]
         yield await scheduler.open_snapshot(start, sandbox)
 
 

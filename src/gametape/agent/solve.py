@@ -16,8 +16,9 @@ from gametape.agent.constraints import Constraints
 from gametape.agent.limits import RolloutEnd, RolloutLimits, cut_off_warnings
 from gametape.agent.model_use import attempt_outcomes, models_used, route_of
 from gametape.agent.notes import DirectoryNoteStore
-from gametape.agent.recorder import JournalRecorder, final_metrics, new_trajectory, usage_from_steps
-from gametape.agent.replay import last_checkpoint
+from gametape.agent.recorded_steps import usage_from_steps
+from gametape.agent.recorder import JournalRecorder, final_metrics, new_trajectory
+from gametape.agent.replay import active_record, checkpoint_at
 from gametape.agent.rollout import Rollout, RolloutConfig, StepCallback
 from gametape.agent.session import open_checkpoints, open_workspace, start_rollout, with_checkpoints
 from gametape.agent.task_setup import (
@@ -150,8 +151,8 @@ async def _attempt(request: SolveRequest, journal: Journal, on_step: StepCallbac
             )
             end = await _run(rollout)
             seconds = rollout.usage.seconds
-        usage = usage_from_steps(recorder.steps)
-        _export_result(request, store, last_checkpoint(recorder.steps))
+        usage = recorder.digest.used()
+        _export_result(request, store, checkpoint_at(active_record(recorder))[0])
         never_answered = end.outcome == "error" and usage.turns == 0
         verdict = None
         if end.outcome != "cancelled" and not never_answered:

@@ -239,7 +239,7 @@ def _episode_from_record(environment: "Environment", record: "Trajectory") -> "E
 
     from gametape.agent.episode import Episode
     from gametape.agent.limits import RolloutEnd
-    from gametape.agent.recorder import usage_from_steps
+    from gametape.agent.recorded_steps import usage_from_steps
     from gametape.core.environment import EpisodeScore
     from gametape.core.errors import BadInput
     from gametape.core.validation import problems_from

@@ -150,17 +150,20 @@ def say(
     from gametape.desk.runner import run_job
     from gametape.desk.threads.agent_setup import check_open
     from gametape.desk.threads.journal_follower import JournalFollower
+    from gametape.desk.threads.thread_record import ThreadRecord
     from gametape.desk.threads.turn_result import find_turn_result
     from gametape.terminal.rollout_view import LiveView
 
     message = sys.stdin.read() if text == "-" else text
     if not message.strip():
         raise BadInput("the message is empty; give a text")
+    _check_text("the message", message)
+    _check_text("--key", key or "")
     directory = _thread_directory(name, home)
-    thread, steps = directory.read(), directory.load_trajectory().steps
+    thread, record = directory.read(), ThreadRecord.open(directory)
     message_key = f"{thread.thread_id}/said-{key or secrets.token_hex(6)}"
-    if find_turn_result(steps, message_key) is None:
-        check_open(thread, steps, anyway)
+    if find_turn_result(record, message_key) is None:
+        check_open(thread, record.digest.usage, anyway)
     payload: dict[str, Any] = {"thread": thread.thread_id, "text": message, "key": message_key, "anyway": anyway}
     payload |= {"budget_tokens": max_tokens, "budget_usd": max_cost, "max_turns": max_turns}
     payload |= {"max_turn_tokens": max_turn_tokens, "max_seconds": max_seconds}
@@ -191,6 +194,7 @@ def show(
 
     from gametape.cli.thread_view import print_thread, step_to_dict, thread_to_dict
     from gametape.desk.threads.overview import summarize_thread, thread_patch
+    from gametape.desk.threads.thread_record import ThreadRecord
 
     directory = _thread_directory(name, home)
     if patch and not as_json:
@@ -198,7 +202,7 @@ def show(
         sys.stdout.buffer.write(thread_patch(directory).encode("utf-8", "surrogateescape"))
         sys.stdout.buffer.flush()
         return
-    summaries, steps = summarize_thread(directory), directory.load_trajectory().steps[-(last or 0) :]
+    summaries, steps = summarize_thread(directory), ThreadRecord.open(directory).latest(last)
     if as_json:
         data: dict[str, Any] = thread_to_dict(summaries) | {"trajectory": str(directory.trajectory.absolute())}
         data |= {"steps": [step_to_dict(step) for step in steps]}
@@ -257,6 +261,14 @@ def archive(name: Name, home: Home = None, as_json: AsJson = False) -> None:
     directory = _thread_directory(name, home)
     path = archive_thread(directory).absolute()
     emit({"thread": directory.root.name, "trajectory": str(path)}, as_json, str(path))
+
+
+def _check_text(what: str, text: str) -> None:
+    """Refuse bytes that are no text: nothing could store or send them."""
+    from gametape.core.errors import BadInput
+
+    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+        raise BadInput(f"{what} is not text in UTF-8")
 
 
 def _exit_code(answer: dict[str, Any]) -> int:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
-from gametape.agent.recorder import recorded_answers, step_text
+from gametape.agent.recorded_steps import is_answer, recorded_answers, step_text
 from gametape.cli.vault_view import age
-from gametape.desk.threads.turn_result import is_answer
 from gametape.engines.providers import URL_IN_NAME
 from gametape.terminal.table import Cell, Column, numbers, print_table
 from gametape.watch.text_features import printable

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gametape.agent.episode import Episode
-from gametape.agent.recorder import recorded_answers
+from gametape.agent.recorded_steps import recorded_answers
 from gametape.agent.replay import active_steps
 from gametape.core.environment import EpisodeScore
 from gametape.core.hint import HintAuthor, HintSource

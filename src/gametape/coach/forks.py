@@ -14,7 +14,8 @@ from itertools import count
 from gametape.agent.agent_state import AgentState
 from gametape.agent.episode import Episode, finish_episode, rollout_config_for
 from gametape.agent.limits import RolloutLimits, RolloutUsage
-from gametape.agent.recorder import MemoryRecorder, recorded_answers, recorded_reply
+from gametape.agent.recorded_steps import recorded_answers, recorded_reply
+from gametape.agent.recorder import MemoryRecorder
 from gametape.agent.replay import active_steps, as_copied_context
 from gametape.agent.rollout import Rollout
 from gametape.agent.tool_router import ToolRouter

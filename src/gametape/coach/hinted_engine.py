@@ -2,7 +2,7 @@
 sampled tokens are scored there.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
@@ -55,7 +55,7 @@ def with_hints(model: TokenModel, hints: Mapping[int, str]) -> TokenModel:
     )
 
 
-def hint_ids(chat_format: ChatFormat, prompt_ids: list[int], text: str) -> list[int]:
+def hint_ids(chat_format: ChatFormat, prompt_ids: Sequence[int], text: str) -> list[int]:
     """The ids that a hint inserts before the turn begins, the markers of its message included."""
     ids, header = insert_hint(chat_format, prompt_ids, text), len(chat_format.header)
     if header and prompt_ids[-header:] == list(chat_format.header):

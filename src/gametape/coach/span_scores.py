@@ -35,7 +35,7 @@ class SpanQuery:
         return self.turn.completion_ids[slice(*self.span)]
 
     def prompt(self, chat_format: ChatFormat, hint: str) -> list[int]:
-        return insert_hint(chat_format, self.turn.prompt_ids, hint) if hint else self.turn.prompt_ids
+        return insert_hint(chat_format, self.turn.prompt_ids, hint) if hint else list(self.turn.prompt_ids)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Discriminator, Tag, model_validator
 
 from gametape.core.base_model import Count, ExtensibleModel, LogProb, Number, TokenId
+from gametape.core.token_prefix import PromptIds
 from gametape.core.validation import raise_faults
 
 Extra = dict[str, Any]
@@ -85,7 +86,7 @@ class Metrics(ExtensibleModel):
     completion_tokens: Count | None = None
     cached_tokens: Count | None = None
     cost_usd: Number | None = None
-    prompt_token_ids: list[TokenId] | None = None
+    prompt_token_ids: PromptIds | None = None
     completion_token_ids: list[TokenId] | None = None
     logprobs: list[LogProb] | None = None
     extra: Extra | None = None

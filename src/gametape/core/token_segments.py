@@ -4,7 +4,7 @@ A rollout whose context was never rewritten is one segment. Where it was (compac
 new one begins, so that every chosen token is scored in the context in which it was chosen, and none is scored twice.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from gametape.core.step import Step
@@ -42,7 +42,7 @@ class TokenSegment:
     def continues_with(self, turn: TurnTokens) -> bool:
         return turn.prompt_ids[: len(self.ids)] == self.ids
 
-    def _pad(self, ids: list[int]) -> None:
+    def _pad(self, ids: Sequence[int]) -> None:
         self.ids += ids
         self.mask += [0] * len(ids)
         self.logprobs += [0.0] * len(ids)

@@ -3,16 +3,20 @@
 Nothing is tokenised twice: the sampled tokens are what the next turn reads and what training scores.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
 from gametape.core.base_model import Count, ExtensibleModel, LogProb, PolicyVersion, StrictModel, TokenId
+from gametape.core.token_prefix import PromptIds, TokenPrefix, as_prefix
 from gametape.core.validation import Fault, Location, raise_faults
 
 TOKEN_COLUMNS = {"prompt_token_ids", "completion_token_ids", "logprobs"}
 """The fields of ATIF metrics that have an entry for every token."""
+
+TURN_COLUMNS = {"loss_mask", "policy_versions"}
+"""Those of `extra.gametape`."""
 
 MaskBit = Annotated[int, Field(ge=0, le=1)]
 
@@ -24,7 +28,7 @@ class TurnTokens(StrictModel):
     weights that sampled each token: they may change in the middle of a turn.
     """
 
-    prompt_ids: list[TokenId]
+    prompt_ids: PromptIds
     completion_ids: list[TokenId]
     logprobs: list[LogProb] | None = None
     loss_mask: list[MaskBit] | None = None
@@ -75,7 +79,7 @@ class StepExtra(ExtensibleModel):
 class ContextTokens(NamedTuple):
     """The context that one turn was sampled in; None for ids that were not recorded."""
 
-    prompt_ids: list[int] | None
+    prompt_ids: Sequence[int] | None
     completion_ids: list[int] | None
     fresh: bool
 
@@ -94,17 +98,18 @@ def is_append_only(turns: Iterable[ContextTokens]) -> bool | None:
 
     None when no turn has ids. False when a turn has only one of prompt and completion: then it cannot be shown.
     """
-    context: list[int] = []
+    context = TokenPrefix()
     seen = False
     for turn in turns:
         if turn.fresh:
-            context = []
+            context = TokenPrefix()
         if turn.prompt_ids is None and turn.completion_ids is None:
             continue
         seen = True
         if turn.prompt_ids is None or turn.completion_ids is None:
             return False
-        if turn.prompt_ids[: len(context)] != context:
+        prompt = as_prefix(turn.prompt_ids)
+        if not prompt.starts_with(context):
             return False
-        context = turn.prompt_ids + turn.completion_ids
+        context = prompt.extended(turn.completion_ids)
     return True if seen else None

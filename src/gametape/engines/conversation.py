@@ -95,6 +95,10 @@ class Conversation(Protocol):
         """Add a turn that was sampled earlier, as it was recorded, in order to continue a recorded conversation."""
         ...
 
+    def skip_turns(self, count: int) -> None:
+        """Count turns of earlier contexts, which are over: turns are numbered over the whole conversation."""
+        ...
+
     def fork(self) -> Self:
         """A copy that continues independently from here."""
         ...
@@ -154,6 +158,9 @@ class ConversationWrapper:
 
     def replay(self, reply: Reply) -> None:
         self._inner.replay(reply)
+
+    def skip_turns(self, count: int) -> None:
+        self._inner.skip_turns(count)
 
     def fork(self) -> Self:
         other = copy(self)

@@ -10,6 +10,7 @@ from typing import Self
 from gametape.core.errors import BadInput
 from gametape.core.messages import GenerateRequest, Generation, Sampling, TokenUsage
 from gametape.core.protocols import PolicyEngine
+from gametape.core.token_prefix import TokenPrefix, as_prefix
 from gametape.core.tokens import TurnTokens
 from gametape.engines.chat_formats.protocol import ChatFormat
 from gametape.engines.conversation import Reply, ToolDefinition, ToolResponse
@@ -64,17 +65,17 @@ class TokenConversation:
         self._ids_per_token = ids_per_token
         self._constrain = constrain
         self._grammar: str | None = None
-        self._ids: list[int] = []
+        self._ids = TokenPrefix()
         self._pending = _PendingMessage()
-        self._prompt: list[int] | None = None
+        self._encoded: list[int] | None = None
         self._warned = False
 
     @property
     def length(self) -> int:
-        return self._tokens(len(self._next_prompt()))
+        return self._tokens(len(self._ids) + len(self._unread()))
 
     def begin(self, system: str, tools: Sequence[ToolDefinition], user: str) -> None:
-        self._ids = []
+        self._ids = TokenPrefix()
         self._grammar = self.chat_format.grammar(tools) if self._constrain else None
         self._set_pending(_PendingMessage(opening=(system, tuple(tools), user)))
 
@@ -85,16 +86,16 @@ class TokenConversation:
         self._set_pending(replace(self._pending, responses=(*self._pending.responses, *responses)))
 
     async def ask(self, max_tokens: int) -> Reply:
-        prompt = self._next_prompt()
         room = self.window - self.length
         if room < 1:
             raise ContextTooLong(f"the conversation has {self.length} tokens; the model's window holds {self.window}")
+        prompt = self._next_prompt()
         # Without validation, like the turn's tokens below: each id was checked when it came in, and to check a whole
         # conversation again at every turn would cost more than all else that the harness does.
         generation = await self.engine.generate(
             GenerateRequest.model_construct(
                 request_id=f"{self.conversation_id}/{self.turn}",
-                prompt_ids=prompt,
+                prompt_ids=prompt[:],
                 max_tokens=min(max_tokens, room) * self._ids_per_token,
                 sampling=self._turn_sampling(),
                 stop_ids=list(self.chat_format.stop_ids),
@@ -112,22 +113,30 @@ class TokenConversation:
         if reply.tokens is None:
             raise BadInput("a turn without token ids cannot be continued by a model that reads ids; start a new one")
         sampled = reply.tokens.completion_ids
-        self._ids = [*reply.tokens.prompt_ids, *sampled, *self.chat_format.close_turn(sampled)]
+        prompt = as_prefix(reply.tokens.prompt_ids)
+        self._ids = prompt.extended([*sampled, *self.chat_format.close_turn(sampled)])
         self.turn += 1
         self._set_pending(_PendingMessage())
 
+    def skip_turns(self, count: int) -> None:
+        self.turn += count
+
     def fork(self) -> Self:
-        other = copy(self)  # ids are replaced, never changed in place, so both may hold the same list
+        other = copy(self)  # a prefix never changes, so both may hold the same one
         other.conversation_id = uuid.uuid4().hex
         return other
 
     def _set_pending(self, pending: _PendingMessage) -> None:
-        self._pending, self._prompt = pending, None
+        self._pending, self._encoded = pending, None
 
-    def _next_prompt(self) -> list[int]:
-        if self._prompt is None:
-            self._prompt = [*self._ids, *self._pending.encode(self.chat_format)]
-        return self._prompt
+    def _next_prompt(self) -> TokenPrefix:
+        return self._ids.extended(self._unread())
+
+    def _unread(self) -> list[int]:
+        """The end of the next prompt, which the model has not read yet."""
+        if self._encoded is None:
+            self._encoded = self._pending.encode(self.chat_format)
+        return self._encoded
 
     def _turn_sampling(self) -> Sampling:
         if self.sampling.seed is None:
@@ -145,7 +154,7 @@ class TokenConversation:
         names = ("prompt_tokens", "completion_tokens", "cached_tokens")
         return counted.model_copy(update={name: self._tokens(getattr(counted, name)) for name in names})
 
-    def _reply(self, prompt: list[int], generation: Generation) -> Reply:
+    def _reply(self, prompt: TokenPrefix, generation: Generation) -> Reply:
         sampled = generation.completion_ids
         if generation.finish == "cancelled":
             raise EngineError("cut_stream", "the model's turn was cancelled", wasted_tokens=len(sampled))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pydantic import AliasChoices, Field
 
 from gametape.agent.episode import Episode
-from gametape.agent.recorder import recorded_answers
+from gametape.agent.recorded_steps import recorded_answers
 from gametape.agent.replay import active_steps
 from gametape.core.base_model import StrictModel
 from gametape.core.environment import TurnMark

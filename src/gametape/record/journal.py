@@ -12,19 +12,20 @@ from pydantic import ValidationError
 from gametape.core.atif import Extra, FinalMetrics
 from gametape.core.errors import BadInput, GametapeError
 from gametape.core.step import Step
+from gametape.core.token_prefix import TokenPrefix, are_token_ids, as_prefix
 from gametape.core.trajectory import Trajectory, step_faults
 from gametape.core.validation import Problem, problems_from, raise_faults
 from gametape.record.append_log import AppendLog
 from gametape.record.atomic import sync_directory
 from gametape.record.errors import DISK_FULL_ERRNOS, OutOfDiskSpace, printable_path, write_error
 from gametape.record.journal_format import (
-    context_after,
     drop_prompt_prefix,
     header_line,
     step_line,
     step_lines,
     subagent_line,
 )
+from gametape.record.journal_steps import JournalSteps, context_after_step
 from gametape.record.strict_json import InvalidJson
 from gametape.record.trajectory_file import load_trajectory, parse_file, require_trajectory, save_trajectory
 
@@ -35,16 +36,23 @@ _ENDING = ("outcome", "reason", "verdict")
 class Journal:
     """The one writer of a journal. Leaving its `with` block releases it; only `close` finishes the file."""
 
-    def __init__(self, log: AppendLog, trajectory: Trajectory, torn_bytes: int = 0) -> None:
+    def __init__(
+        self, log: AppendLog, trajectory: Trajectory, torn_bytes: int = 0, unread: JournalSteps | None = None
+    ) -> None:
+        """`unread` are the steps of a journal that was not read, in place of those of the trajectory."""
         self.path = log.path
         self.torn_bytes = torn_bytes
+        self.context = TokenPrefix()
+        """Prompt and completion of the last turn."""
         self._log = log
         self._start = trajectory
-        self._steps = list(trajectory.steps)
+        self._unread = unread
+        self._read = list(trajectory.steps)
         self._subagents = list(trajectory.subagent_trajectories or [])
-        self._context: list[int] = []
-        for step in self._steps:
-            self._context = context_after(_token_ids(step), self._context)
+        if unread is not None:
+            self.context = unread.context()
+        for step in self._read:
+            self.context = context_after_step(step, self.context)
 
     @classmethod
     def create(cls, path: Path, trajectory: Trajectory) -> Self:
@@ -76,6 +84,23 @@ class Journal:
             raise
 
     @classmethod
+    def open_unread(cls, path: Path) -> Self:
+        """Continue a journal without reading all of it: a step is read, and checked, when it is asked for."""
+        _refuse_if_closed(path)
+        log = AppendLog.open_existing(path)
+        try:
+            steps = JournalSteps.open(path)
+            if steps is None:
+                log.close()
+                return cls.open(path)
+            torn = log.sync() - steps.complete_bytes
+            log.truncate(steps.complete_bytes)
+            return cls(log, steps.header, torn, steps)
+        except BaseException:
+            log.close()
+            raise
+
+    @classmethod
     def reopen(cls, path: Path) -> Self:
         """Turn a closed trajectory into a journal again, to continue it: how it ended is forgotten.
 
@@ -96,9 +121,14 @@ class Journal:
         return cls(log, trajectory)
 
     @property
+    def steps(self) -> Sequence[Step]:
+        """Everything recorded so far, and what will be."""
+        return self._read if self._unread is None else self._unread
+
+    @property
     def trajectory(self) -> Trajectory:
         """Everything recorded so far."""
-        update: dict[str, Any] = {"steps": list(self._steps)}
+        update: dict[str, Any] = {"steps": list(self.steps)}
         if self._subagents:
             update["subagent_trajectories"] = list(self._subagents)
         return self._start.model_copy(update=update)
@@ -113,9 +143,12 @@ class Journal:
             self._log.append_bytes(data)
         except OSError as error:
             raise self._not_recorded(step, error) from None
-        self._steps.append(step)
+        if self._unread is None:
+            self._read.append(step)
+        else:
+            self._unread.append(step, len(data))
         self._subagents += subagents
-        self._context = context_after(_token_ids(step), self._context)
+        self.context = context_after_step(step, self.context)
 
     def close(self, *, final_metrics: FinalMetrics | None = None, extra: Extra | None = None) -> Path:
         """Write `NAME.json`, remove the journal, and return the file that holds the trajectory now.
@@ -124,11 +157,11 @@ class Journal:
         trajectory without steps. If writing fails the journal is still whole and still open.
         """
         finished = self.path.with_suffix(".json")
-        if self._steps:
+        if self.steps:
             save_trajectory(finished, self._finished(final_metrics, extra))
             self._remove()
         self.release()
-        return finished if self._steps else self.path
+        return finished if self.steps else self.path
 
     def _remove(self) -> None:
         try:
@@ -151,10 +184,10 @@ class Journal:
         """The turn as it will be read back: nothing is written that could not be read."""
         first = len(self._subagents)
         documents = [sub.model_dump() for sub in subagents]
-        document = step.model_dump()
+        document = self._document(step)
         try:
             data = b"".join(subagent_line(sub, first + index) for index, sub in enumerate(documents))
-            data += step_line(drop_prompt_prefix(document, self._context), len(self._steps))
+            data += step_line(drop_prompt_prefix(document, self.context), len(self.steps))
             step = Step.model_validate(document)
             subagents = [Trajectory.model_validate(sub) for sub in documents]
             self._fits(step, subagents)
@@ -164,11 +197,29 @@ class Journal:
             raise self._refused(problems_from(error, document)[0]) from None
         return step, subagents, data
 
+    def _document(self, step: Step) -> dict[str, Any]:
+        """The step as JSON, but its prompt as a part of the conversation before it: to write out a whole conversation
+        at every turn would make each turn dearer than the one before."""
+        prompt = step.metrics.prompt_token_ids if step.metrics else None
+        if step.metrics is None or prompt is None:
+            return step.model_dump()
+        without = step.metrics.model_copy(update={"prompt_token_ids": []})
+        document = step.model_copy(update={"metrics": without}).model_dump()
+        ids = as_prefix(prompt)
+        continues = ids.starts_with(self.context)
+        more = ids[len(self.context) if continues else 0 :]
+        if not are_token_ids(more):
+            document["metrics"]["prompt_token_ids"] = list(prompt)
+        else:
+            shared = continues and not isinstance(prompt, TokenPrefix)
+            document["metrics"]["prompt_token_ids"] = self.context.extended(more) if shared else ids
+        return document
+
     def _fits(self, step: Step, subagents: Sequence[Trajectory]) -> None:
         known = [sub.trajectory_id for sub in (*self._subagents, *subagents)]
         if None in known or len(set(known)) < len(known) or not all(sub.steps for sub in subagents):
             raise_faults([(("subagent_trajectories",), "trajectories with steps, each with an id of its own")])
-        faults = [*step_faults(step, len(self._steps), self._start.schema_version, set(known))]
+        faults = [*step_faults(step, len(self.steps), self._start.schema_version, set(known))]
         if faults:
             raise_faults(faults)
 
@@ -190,12 +241,6 @@ class Journal:
             if error.errno in DISK_FULL_ERRNOS
             else BadInput(text)
         )
-
-
-def _token_ids(step: Step) -> dict[str, Any]:
-    """The part of a step that `context_after` reads, without dumping the whole step."""
-    metrics = step.metrics
-    return {"metrics": {name: getattr(metrics, name, None) for name in ("prompt_token_ids", "completion_token_ids")}}
 
 
 def _journal_bytes(trajectory: Trajectory) -> bytes:

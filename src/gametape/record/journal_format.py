@@ -11,6 +11,7 @@ the line says how many ids those are and gives the rest, or a journal would grow
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from gametape.core.token_prefix import TokenPrefix, are_token_ids, as_prefix
 from gametape.core.validation import Problem
 from gametape.record.strict_json import InvalidJson, decode, encode
 
@@ -30,6 +31,23 @@ class ParsedJournal(NamedTuple):
     torn_bytes: int
 
 
+_CONTINUES = f'"{_AFTER}": '.encode()
+_WHOLE = b'"prompt_token_ids": ['
+
+
+def is_step_line(line: bytes) -> bool:
+    return not line.startswith(f'{{"{SUBAGENT_KEY}"'.encode())
+
+
+def continues_prompt(line: bytes) -> bool:
+    """Whether a step may have been stored without the ids that come before its prompt."""
+    return _CONTINUES in line
+
+
+def has_whole_prompt(line: bytes) -> bool:
+    return _WHOLE in line and not continues_prompt(line)
+
+
 def is_journal(data: bytes) -> bool:
     return data.startswith(f'{{"{JOURNAL_KEY}"'.encode())
 
@@ -40,7 +58,7 @@ def header_line(trajectory: dict[str, Any]) -> bytes:
 
 def step_lines(steps: Sequence[dict[str, Any]]) -> bytes:
     """The lines of steps that were there before the journal was begun."""
-    before: list[int] = []
+    before = TokenPrefix()
     lines = []
     for index, step in enumerate(steps):
         lines.append(step_line(drop_prompt_prefix(step, before), index))
@@ -52,20 +70,41 @@ def step_line(step: dict[str, Any], index: int) -> bytes:
     return encode(step, location=("steps", index))
 
 
-def drop_prompt_prefix(step: dict[str, Any], known_ids: list[int]) -> dict[str, Any]:
+def drop_prompt_prefix(step: dict[str, Any], known_ids: TokenPrefix) -> dict[str, Any]:
     """A step whose prompt begins with these ids, without them."""
     metrics = _metrics(step)
     ids = metrics.get("prompt_token_ids")
-    if not known_ids or not isinstance(ids, list) or ids[: len(known_ids)] != known_ids:
+    if not isinstance(ids, list | TokenPrefix):
         return step
-    return {**step, "metrics": {**metrics, "prompt_token_ids": {_AFTER: len(known_ids), _MORE: ids[len(known_ids) :]}}}
+    return {**step, "metrics": {**metrics, "prompt_token_ids": shortened_prompt(ids, known_ids)}}
 
 
-def context_after(step: dict[str, Any], known_ids: list[int]) -> list[int]:
+def shortened_prompt(ids: Sequence[int], known_ids: TokenPrefix) -> list[int] | dict[str, Any]:
+    """A prompt as it is stored after these ids are: without them, if it begins with them."""
+    if not known_ids or not as_prefix(ids).starts_with(known_ids):
+        return list(ids)
+    return {_AFTER: len(known_ids), _MORE: list(ids[len(known_ids) :])}
+
+
+def whole_prompt(stored: Any, known_ids: TokenPrefix) -> TokenPrefix | None:
+    """The prompt that was stored after these ids; None for anything else than that."""
+    if isinstance(stored, list):
+        if not are_token_ids(stored):
+            return None
+        known = len(known_ids)
+        return known_ids.extended(stored[known:]) if known_ids == stored[:known] else TokenPrefix(stored)
+    if not isinstance(stored, dict) or stored.keys() != {_AFTER, _MORE} or stored[_AFTER] != len(known_ids):
+        return None
+    return known_ids.extended(stored[_MORE]) if are_token_ids(stored[_MORE]) else None
+
+
+def context_after(step: dict[str, Any], known_ids: TokenPrefix) -> TokenPrefix:
     """Prompt and completion of the last turn that has both."""
     metrics = _metrics(step)
     prompt, completion = metrics.get("prompt_token_ids"), metrics.get("completion_token_ids")
-    return prompt + completion if isinstance(prompt, list) and isinstance(completion, list) else known_ids
+    if not isinstance(prompt, list | TokenPrefix) or not isinstance(completion, list) or not are_token_ids(completion):
+        return known_ids
+    return as_prefix(prompt).extended(completion)
 
 
 def _metrics(step: dict[str, Any]) -> dict[str, Any]:
@@ -73,13 +112,15 @@ def _metrics(step: dict[str, Any]) -> dict[str, Any]:
     return metrics if isinstance(metrics, dict) else {}
 
 
-def _restore_prompt_prefix(step: dict[str, Any], before: list[int], number: int) -> None:
+def restore_prompt_prefix(step: dict[str, Any], before: TokenPrefix, number: int) -> None:
+    """Put the whole prompt into a step that follows these ids. One that holds anything else than ids is left as it is,
+    for the validation of the step to refuse."""
     ids = _metrics(step).get("prompt_token_ids")
-    if not isinstance(ids, dict):
-        return
-    if ids.keys() != {_AFTER, _MORE} or ids[_AFTER] != len(before) or not isinstance(ids[_MORE], list):
+    prompt = whole_prompt(ids, before)
+    if prompt is not None:
+        step["metrics"]["prompt_token_ids"] = prompt
+    elif isinstance(ids, dict):
         raise InvalidJson(Problem(f"line {number}", f"a prompt that continues {len(before)} ids"))
-    step["metrics"]["prompt_token_ids"] = before + ids[_MORE]
 
 
 def subagent_line(trajectory: dict[str, Any], index: int) -> bytes:
@@ -89,11 +130,11 @@ def subagent_line(trajectory: dict[str, Any], index: int) -> bytes:
 def parse_journal(data: bytes) -> ParsedJournal:
     """Put a journal's lines together. An unfinished turn at the end is left out; any other is refused."""
     header, *lines = data.split(b"\n")[:-1] or [b""]
-    document = _parse_header(header)
+    document = parse_header(header)
     whole = len(header) + 1
     read = whole
     subagents: list[Any] = []
-    before: list[int] = []
+    before = TokenPrefix()
     for number, line in enumerate(lines, start=2):
         read += len(line) + 1
         record = decode(line, first_line=number, location=("steps", len(document["steps"])))
@@ -102,7 +143,7 @@ def parse_journal(data: bytes) -> ParsedJournal:
         if "step_id" not in record:
             subagents.append(record[SUBAGENT_KEY])
             continue
-        _restore_prompt_prefix(record, before, number)
+        restore_prompt_prefix(record, before, number)
         before = context_after(record, before)
         document["steps"].append(record)
         _embed(document, subagents)
@@ -118,7 +159,7 @@ def _embed(document: dict[str, Any], subagents: list[Any]) -> None:
         document["subagent_trajectories"] += subagents
 
 
-def _parse_header(line: bytes) -> dict[str, Any]:
+def parse_header(line: bytes) -> dict[str, Any]:
     if not line:
         raise InvalidJson(Problem("line 1", "a whole journal header, but it is cut off: no turn was recorded"))
     header = decode(line)

@@ -49,6 +49,30 @@ def is_locked(path: Path) -> bool:
         os.close(fd)
 
 
+def held_files() -> set[tuple[int, int, int]]:
+    """The files that running processes hold a lock of, as major and minor device and inode, by the kernel's list. To
+    look here, unlike `is_locked`, keeps nobody from taking the lock. Empty where the kernel has no such list."""
+    try:
+        lines = Path("/proc/locks").read_text().splitlines()
+    except OSError:
+        return set()
+    return {
+        (int(major, 16), int(minor, 16), int(inode))
+        for line in lines
+        if " -> " not in line and "FLOCK" in line
+        for major, minor, inode in [line.split()[5].split(":")]
+    }
+
+
+def is_held(path: Path, held: set[tuple[int, int, int]]) -> bool:
+    """Whether a file is one of those in `held_files`."""
+    try:
+        status = path.stat()
+    except OSError:
+        return False
+    return (os.major(status.st_dev), os.minor(status.st_dev), status.st_ino) in held
+
+
 def try_lock(fd: int) -> bool:
     """Lock an open file or directory, unless somebody else has."""
     try:

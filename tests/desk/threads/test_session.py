@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from gametape.agent.constraints import Constraints
-from gametape.agent.recorder import JournalRecorder, step_text
+from gametape.agent.recorded_steps import step_text
+from gametape.agent.recorder import JournalRecorder
 from gametape.core.errors import BadInput
 from gametape.desk.threads import session
 from gametape.desk.threads.journal_follower import JournalFollower

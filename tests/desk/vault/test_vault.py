@@ -266,3 +266,28 @@ def test_what_was_read_in_attempts_that_succeeded_is_known(tmp_path: Path) -> No
     vault.reads.record_outcome("a", succeeded=True)
     vault.reads.record_outcome("b", succeeded=False)
     assert [tuple(use) for use in vault.reads.usage()] == [("agent/good", 1, 1, 0), ("agent/bad", 0, 1, 1)]
+
+
+_ID = "a" * 40
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        b"[1]",
+        b"\xff\xfe",
+        b'{"commit": 3, "paths": []}',
+        f'{{"commit": "{_ID}", "paths": {{"../out.md": [null, null]}}}}'.encode(),
+        f'{{"commit": "{_ID}", "paths": {{"people/\\ud800.md": [null, null]}}}}'.encode(),
+        f'{{"commit": "{_ID}", "paths": {{"people/\\u0000.md": [null, null]}}}}'.encode(),
+        f'{{"commit": "{_ID}", "paths": {{"people/a.md": ["--all", null]}}}}'.encode(),
+    ],
+)
+def test_a_pending_commit_that_nobody_wrote_is_refused_in_one_line(left: bytes, tmp_path: Path) -> None:
+    vault = Vault.init(tmp_path / "vault")
+    pending = vault.repository.state_directory / "pending.json"
+    pending.write_bytes(left)
+    with pytest.raises(BadInput) as refused:
+        vault.write("a", "b", by("t"))
+    assert len(str(refused.value).splitlines()) == 1
+    assert pending.read_bytes() == left

@@ -22,14 +22,9 @@ from gametape.agent.limits import RolloutEnd, RolloutLimits, RolloutUsage, cut_o
 from gametape.agent.model_use import attempt_outcomes, last_model, models_used, route_of
 from gametape.agent.notes import DirectoryNoteStore
 from gametape.agent.prompts import build_system_prompt, build_user_prompt, standing_instructions
-from gametape.agent.recorder import (
-    JournalRecorder,
-    final_metrics,
-    message_step,
-    new_trajectory,
-    usage_from_steps,
-)
-from gametape.agent.replay import last_checkpoint
+from gametape.agent.recorded_steps import usage_from_steps
+from gametape.agent.recorder import JournalRecorder, final_metrics, message_step, new_trajectory
+from gametape.agent.replay import active_record, checkpoint_at
 from gametape.agent.rollout import Rollout, RolloutConfig
 from gametape.agent.session import open_checkpoints, open_workspace, start_rollout, with_checkpoints
 from gametape.agent.task_setup import task_sandbox_spec, task_tools
@@ -89,7 +84,7 @@ class GoalAgent:
                 "answered": usage.turns > _turns_before(recorder.steps),
                 "exit_code": end.exit_code,
                 "cut_off": usage.cut_off,
-                "checkpoint": last_checkpoint(recorder.steps),
+                "checkpoint": checkpoint_at(active_record(recorder))[0],
                 "outcome": end.outcome,
                 "reason": self._end_reason(end, recorder.steps),
                 "tripped": isinstance(end, BreakerTripped),

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from gametape.agent.agent_state import AgentState
-from gametape.agent.recorder import JournalRecorder, message_step, usage_from_steps
+from gametape.agent.recorder import JournalRecorder, message_step
 from gametape.core.errors import BadInput, GametapeError
 from gametape.desk.heartbeats import registry
 from gametape.desk.heartbeats.cadence import adapt_interval
@@ -20,7 +20,7 @@ from gametape.desk.threads.job import run_turn_job as turn
 from gametape.desk.threads.lifecycle import CHECKPOINT_BYTES, create_thread, resolve_model_name
 from gametape.desk.threads.session import ThreadMessage
 from gametape.desk.threads.thread import Thread, ThreadDirectory, thread_directory, threads_root
-from gametape.desk.threads.turn_result import message_key
+from gametape.desk.threads.thread_record import ThreadRecord, thread_digest
 from gametape.engines.egress_policy import EgressPolicy
 from gametape.record.journal import Journal
 from gametape.sandbox.snapshots.cleanup import remove_tree
@@ -74,7 +74,10 @@ async def ask_agent(
 async def is_local_only(home: Path, thread: str) -> bool:
     """Whether the content of a thread may not leave this machine. A thread that does not exist has no content."""
     directory = ThreadDirectory(threads_root(home) / thread)
-    return directory.thread_file.exists() and egress_policy_of(directory.read(), directory.load_trajectory()).local_only
+    return (
+        directory.thread_file.exists()
+        and egress_policy_of(directory.read(), ThreadRecord.open(directory).header).local_only
+    )
 
 
 async def _prepare_thread(
@@ -88,7 +91,7 @@ async def _prepare_thread(
         directory = await _own_thread(home, thread, name, config)
         if config.workspace is not None:
             await _record_with_workspace(directory, config.workspace, message)
-    usage = usage_from_steps(directory.load_trajectory().steps)
+    usage = thread_digest(directory).usage
     return {"tokens": usage.tokens, "cost_usd": usage.cost_usd}
 
 
@@ -117,14 +120,14 @@ async def _own_thread(home: Path, thread: str, name: str, config: HeartbeatConfi
 async def _record_with_workspace(directory: ThreadDirectory, workspace: Path, message: ThreadMessage) -> None:
     """Record the message, once, with the current files of the workspace in place of the thread's old ones. The turn
     that follows finds it recorded and continues."""
-    thread, steps = directory.read(), directory.load_trajectory().steps
-    if any(message_key(step) == message.key for step in steps):
+    thread, record = directory.read(), ThreadRecord.open(directory)
+    if record.knows_message(message.key):
         return
-    check_open(thread, steps, message.anyway)
+    check_open(thread, record.digest.usage, message.anyway)
     with SnapshotStore(directory.store_of(thread), max_bytes=CHECKPOINT_BYTES) as store:
         checkpoint = await asyncio.to_thread(store.import_tree, workspace)
-        with Journal.open(directory.journal) as journal:
-            recorder = JournalRecorder(journal)
+        with Journal.open_unread(directory.journal) as journal:
+            recorder = JournalRecorder(journal, directory.digest_file)
             extra = {"key": message.key, "origin": message.origin, "checkpoint": checkpoint, "work": AgentState().data}
             await recorder.append(message_step(len(recorder.steps) + 1, "user", message.text, **extra))
 

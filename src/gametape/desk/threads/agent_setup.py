@@ -2,26 +2,27 @@
 
 import asyncio
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from gametape.agent.agent_state import AgentState
 from gametape.agent.limits import RolloutUsage
-from gametape.agent.recorder import usage_from_steps
+from gametape.agent.recorded_steps import message_key, usage_from_steps
+from gametape.agent.recorder import StepRecorder
 from gametape.agent.tools import standard_tools
 from gametape.agent.tools.argument_schema import parameters_schema
 from gametape.agent.tools.tool import ValidatedTool
 from gametape.core.errors import BadInput
 from gametape.core.messages import ToolResult
 from gametape.core.protocols import Tool, Workspace
-from gametape.core.step import Step
 from gametape.core.trajectory import Trajectory
 from gametape.desk.agent_turns import TurnKeys
 from gametape.desk.outbox import Outbox
 from gametape.desk.threads.lifecycle import CHECKPOINT_BYTES
 from gametape.desk.threads.thread import Thread, ThreadRefused, thread_directory, thread_ids
-from gametape.desk.threads.turn_result import message_key
+from gametape.desk.threads.thread_record import ThreadRecord
 from gametape.desk.vault.notes import VaultNotes, vault_tools
 from gametape.desk.vault.vault import Vault
 from gametape.engines.conversation import Model
@@ -52,14 +53,14 @@ class DraftTool(ValidatedTool):
         return ToolResult(content=f"drafted as {name}; it waits for a person")
 
 
-def check_open(thread: Thread, steps: Sequence[Step], anyway: bool = False) -> None:
-    """Raise `ThreadRefused` if the thread takes no messages now; with `anyway`, a paused thread does."""
+def check_open(thread: Thread, usage: RolloutUsage, anyway: bool = False) -> None:
+    """Raise `ThreadRefused` if a thread that has used this much takes no messages now; with `anyway`, a paused thread
+    does."""
     name = thread.thread_id
     if thread.archived:
         raise ThreadRefused(f"{name} is archived; fork it to go on")
     if thread.paused and not anyway:
         raise ThreadRefused(f"{name} is paused: {thread.paused}; look at it, then say it with --anyway")
-    usage = usage_from_steps(steps)
     if thread.budget_tokens is not None and usage.tokens >= thread.budget_tokens:
         raise ThreadRefused(
             f"{name} has spent its budget: {usage.tokens} of {thread.budget_tokens} tokens; fork it to go on"
@@ -70,8 +71,12 @@ def check_open(thread: Thread, steps: Sequence[Step], anyway: bool = False) -> N
         )
 
 
-def usage_before(steps: Sequence[Step], key: str) -> RolloutUsage:
+def usage_before(recorder: StepRecorder, key: str) -> RolloutUsage:
     """What the thread had used before the message with this key."""
+    message = recorder.digest.message
+    if message is not None and message.key == key:
+        return replace(message.before)
+    steps = recorder.steps
     return usage_from_steps(steps[: next(number for number, step in enumerate(steps) if message_key(step) == key)])
 
 
@@ -112,10 +117,7 @@ def drop_old_checkpoints(home: Path, thread: Thread, store: SnapshotStore, kept:
     for name in thread_ids(home):
         directory = thread_directory(home, name)
         if directory.read().store == thread.store:
-            checkpoints = [
-                step.gametape_extra.checkpoint
-                for step in directory.load_trajectory().steps
-                if step.gametape_extra.checkpoint
-            ]
-            keep |= {checkpoints[0], checkpoints[-1]}
+            record = ThreadRecord.open(directory)
+            for order in (range(len(record.steps)), reversed(range(len(record.steps)))):
+                keep.add(next(filter(None, (record.brief(index).gametape_extra.checkpoint for index in order))))
     store.collect(keep, max_bytes=CHECKPOINT_BYTES // 2)

@@ -11,6 +11,7 @@ from gametape.desk.jobs import Desk, JobSteps, Json
 from gametape.desk.threads.agent_setup import egress_policy_of
 from gametape.desk.threads.session import ThreadMessage, ThreadSession
 from gametape.desk.threads.thread import thread_directory
+from gametape.desk.threads.thread_record import ThreadRecord
 
 
 async def run_turn_job(desk: Desk, steps: JobSteps, payload: dict[str, Json]) -> dict[str, Json]:
@@ -38,7 +39,7 @@ async def run_turn_job(desk: Desk, steps: JobSteps, payload: dict[str, Json]) ->
 
         async def notify() -> Json:
             title = f"{thread.title or thread.thread_id} is paused"
-            local_only = egress_policy_of(thread, directory.load_trajectory()).local_only
+            local_only = egress_policy_of(thread, ThreadRecord.open(directory).header).local_only
             key = f"{steps.key}/paused"
             await desk.notifications.notify(key, thread.thread_id, title, result["reason"], local_only)
 

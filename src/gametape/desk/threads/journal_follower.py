@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ class JournalFollower:
 
     def __init__(self, journal: Path, show: Callable[[Step], None]) -> None:
         self._journal, self._show = journal, show
-        self._offset = self._size()
+        self._offset = self._whole_lines()
 
     def poll(self) -> None:
         """Show new steps. An incomplete line is left for the next poll; a closed journal has no more steps."""
@@ -29,6 +30,14 @@ class JournalFollower:
             document = json.loads(line)
             if "step_id" in document:
                 self._show(_without_tokens(document))
+
+    def _whole_lines(self) -> int:
+        """The bytes up to the last newline: a line that a kill has torn is cut off and written again."""
+        end = self._size()
+        if not end:
+            return 0
+        with self._journal.open("rb") as file, mmap(file.fileno(), end, access=ACCESS_READ) as data:
+            return data.rfind(b"\n") + 1
 
     def _size(self) -> int:
         try:

@@ -6,9 +6,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from gametape.agent.recorder import final_metrics, usage_from_steps
+from gametape.agent.record_digest import RecordDigest
+from gametape.agent.recorder import final_metrics
 from gametape.desk.threads.thread import Thread, ThreadDirectory, thread_directory, thread_ids
-from gametape.desk.threads.turn_result import is_answer, message_key
+from gametape.desk.threads.thread_record import thread_digest
 from gametape.desk.vault.note_files import read_regular_file
 from gametape.record.journal import Journal
 from gametape.record.source_tree import SourceTree
@@ -41,17 +42,16 @@ def list_threads(home: Path) -> list[ThreadSummary]:
 
 
 def summarize_thread(directory: ThreadDirectory) -> ThreadSummary:
-    thread, steps = directory.read(), directory.load_trajectory().steps
-    usage = usage_from_steps(steps)
-    times = [datetime.fromisoformat(step.timestamp).timestamp() for step in steps if step.timestamp]
+    thread, digest = directory.read(), thread_digest(directory)
+    last = [datetime.fromisoformat(digest.last).timestamp()] if digest.last else []
     return ThreadSummary(
         thread=thread,
-        said=sum(message_key(step) is not None for step in steps),
-        answered=sum(is_answer(step) for step in steps),
-        turns=usage.turns,
-        tokens=usage.tokens,
-        cost_usd=usage.cost_usd,
-        last=max([thread.created, *times[-1:]]),
+        said=digest.messages,
+        answered=digest.answers,
+        turns=digest.usage.turns,
+        tokens=digest.usage.tokens,
+        cost_usd=digest.usage.cost_usd,
+        last=max([thread.created, *last]),
     )
 
 
@@ -60,8 +60,9 @@ def archive_thread(directory: ThreadDirectory) -> Path:
     if directory.trajectory == directory.journal:
         with Journal.open(directory.journal) as journal:
             directory.update(archived=True)
-            steps = journal.trajectory.steps
-            journal.close(final_metrics=final_metrics(usage_from_steps(steps), len(steps)))
+            digest = RecordDigest.of(journal.steps)
+            finished = journal.close(final_metrics=final_metrics(digest.usage, digest.steps))
+            directory.digest_file.save_finished(digest, finished)
     if not directory.read().archived:
         directory.update(archived=True)
     return directory.trajectory

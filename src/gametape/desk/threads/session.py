@@ -5,7 +5,7 @@ is paid for once, its calls are the same, and their effects outside the workspac
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,8 @@ from gametape.agent.allowed_hosts import allow_hosts
 from gametape.agent.breaker import BreakerTripped
 from gametape.agent.budget import ToldBudget
 from gametape.agent.limits import RolloutEnd, RolloutLimits, RolloutUsage, cut_off_warnings
-from gametape.agent.recorder import JournalRecorder, message_step, usage_from_steps
-from gametape.agent.replay import active_steps, checkpoint_at
+from gametape.agent.recorder import JournalRecorder, message_step
+from gametape.agent.replay import active_record, checkpoint_at
 from gametape.agent.rollout import Rollout, RolloutConfig
 from gametape.agent.session import open_workspace
 from gametape.agent.tools.history import has_history
@@ -33,16 +33,12 @@ from gametape.desk.threads.agent_setup import (
 )
 from gametape.desk.threads.lifecycle import CHECKPOINT_BYTES
 from gametape.desk.threads.thread import Thread, ThreadDirectory
-from gametape.desk.threads.turn_result import (
-    ThreadTurnResult,
-    TurnEnd,
-    find_turn_result,
-    make_turn_result,
-    message_key,
-)
+from gametape.desk.threads.thread_record import ThreadRecord
+from gametape.desk.threads.turn_result import ThreadTurnResult, TurnEnd, find_turn_result, make_turn_result
 from gametape.engines.conversation import Conversation, ConversationWrapper, Model, Reply
 from gametape.record.atomic import write_atomically
 from gametape.record.journal import Journal
+from gametape.record.journal_format import shortened_prompt, whole_prompt
 from gametape.sandbox.backend import SandboxSpec
 from gametape.sandbox.snapshots.store import SnapshotStore
 from gametape.watch.breaker import BehaviourBreaker
@@ -53,20 +49,32 @@ _REPLY: TypeAdapter[Reply] = TypeAdapter(Reply)
 
 @dataclass(frozen=True)
 class ThreadReplyCache:
-    """Stores one reply together with the number of recorded steps it follows. The next reply replaces it."""
+    """Stores one reply together with the number of recorded steps it follows, and its prompt as the journal does: by
+    what is new in it. The next reply replaces it."""
 
     file: Path
-    position: Callable[[], int]
+    journal: Journal
 
     def read(self) -> Reply | None:
         try:
             cached = json.loads(self.file.read_bytes())
         except FileNotFoundError:
             return None
-        return _REPLY.validate_python(cached["reply"]) if cached["position"] == self.position() else None
+        if cached["position"] != len(self.journal.steps):
+            return None
+        if cached["reply"]["tokens"] is not None:
+            prompt = whole_prompt(cached["reply"]["tokens"]["prompt_ids"], self.journal.context)
+            cached["reply"]["tokens"]["prompt_ids"] = prompt
+        return _REPLY.validate_python(cached["reply"])
 
     def write(self, reply: Reply) -> None:
-        cached: dict[str, Any] = {"position": self.position(), "reply": _REPLY.dump_python(reply, mode="json")}
+        prompt = reply.tokens.prompt_ids if reply.tokens else ()
+        if reply.tokens:
+            reply = replace(reply, tokens=reply.tokens.model_copy(update={"prompt_ids": ()}))
+        document: dict[str, Any] = _REPLY.dump_python(reply, mode="json")
+        if reply.tokens:
+            document["tokens"]["prompt_ids"] = shortened_prompt(prompt, self.journal.context)
+        cached = {"position": len(self.journal.steps), "reply": document}
         write_atomically(self.file, json.dumps(cached).encode())
 
 
@@ -126,24 +134,27 @@ class ThreadSession:
         Raises `ThreadRefused` where the thread takes no messages, and `GametapeError` where it cannot be opened.
         """
         thread = self.directory.read()
-        record = self.directory.load_trajectory()
-        if (known := find_turn_result(record.steps, message.key)) is not None:
-            return self._update_pause(known) if known.step == record.steps[-1].step_id else known
-        if not any(message_key(step) == message.key for step in record.steps):
-            check_open(thread, record.steps, message.anyway)
-        model = open_model(self.home, thread, record, egress_policy_of(thread, record))
+        record = ThreadRecord.open(self.directory)
+        is_new = not record.knows_message(message.key)
+        if not is_new and (known := find_turn_result(record, message.key)) is not None:
+            return self._update_pause(known) if known.step == len(record.steps) else known
+        if is_new:
+            check_open(thread, record.digest.usage, message.anyway)
+        model = open_model(self.home, thread, record.header, egress_policy_of(thread, record.header))
         try:
-            with Journal.open(self.directory.journal) as journal:
-                recorder = JournalRecorder(journal)
-                await _record_message(recorder, message)
+            with Journal.open_unread(self.directory.journal) as journal:
+                recorder = JournalRecorder(journal, self.directory.digest_file)
+                if is_new and not _is_last(recorder, message):
+                    await _record_message(recorder, message)
                 end = await self._work(thread, message, recorder, model, cancelled)
+                recorder.save_digest()
         finally:
             await model.close()
         ended: TurnEnd = "paused" if isinstance(end, BreakerTripped) else _TURN_ENDS.get(end.outcome, "error")
         reason = "answered" if ended == "answered" else end.reason
-        result = make_turn_result(recorder.steps, ended, reason)
-        before = usage_before(recorder.steps, message.key)
-        cut_off = usage_from_steps(recorder.steps).cut_off - before.cut_off
+        usage, before = recorder.digest.usage, usage_before(recorder, message.key)
+        result = make_turn_result(recorder.steps, usage, ended, reason)
+        cut_off = usage.cut_off - before.cut_off
         warnings = _warnings(cut_off, model, answer_limits(thread, message, before))
         exit_code = end.exit_code if ended == "error" else 0
         return self._update_pause(replace(result, exit_code=exit_code, cut_off=cut_off, warnings=warnings))
@@ -176,9 +187,9 @@ class ThreadSession:
         store: SnapshotStore,
         history: bool,
     ) -> RolloutConfig:
-        before = usage_before(recorder.steps, message.key)
+        before = usage_before(recorder, message.key)
         limits = answer_limits(thread, message, before)
-        cache = ThreadReplyCache(self.directory.reply, lambda: len(recorder.steps))
+        cache = ThreadReplyCache(self.directory.reply, recorder.journal)
         return RolloutConfig(
             model=model,
             make_tools=lambda work: thread_tools(thread, work, self.home, self.outbox, history, limits.tool_seconds),
@@ -218,10 +229,13 @@ def answer_limits(thread: Thread, message: ThreadMessage, before: RolloutUsage) 
     )
 
 
+def _is_last(recorder: JournalRecorder, message: ThreadMessage) -> bool:
+    last = recorder.digest.message
+    return last is not None and last.key == message.key
+
+
 async def _record_message(recorder: JournalRecorder, message: ThreadMessage) -> None:
-    """Record the message, once, with the current checkpoint and agent state: a fork can start here."""
-    if any(message_key(step) == message.key for step in recorder.steps):
-        return
-    checkpoint, work = checkpoint_at(active_steps(recorder.steps))
+    """Record the message with the current checkpoint and agent state: a fork can start here."""
+    checkpoint, work = checkpoint_at(active_record(recorder))
     extra: dict[str, Any] = {"key": message.key, "origin": message.origin, "checkpoint": checkpoint, "work": work.data}
     await recorder.append(message_step(len(recorder.steps) + 1, "user", message.text, **extra))

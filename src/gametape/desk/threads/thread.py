@@ -3,6 +3,7 @@
 thread.json        its settings and state
 AGENTS.md          the instructions that were given with it
 trajectory.jsonl   the record (trajectory.json once it is archived)
+trajectory.digest  what the record comes to, so that it does not have to be read whole
 reply.json         the model's last reply, until its turn is recorded
 network.jsonl      what the agent asked of the hosts that it may reach
 checkpoints/       the file tree after every turn; a fork uses those of its origin
@@ -20,6 +21,7 @@ from pydantic import Field, ValidationError
 
 from gametape.agent.attempt_directory import AttemptDirectory
 from gametape.agent.constraints import Constraints
+from gametape.agent.record_digest import DigestFile
 from gametape.core.base_model import StrictModel
 from gametape.core.errors import BadInput, GametapeError
 from gametape.core.validation import problems_from
@@ -80,6 +82,10 @@ class ThreadDirectory(AttemptDirectory):
     @property
     def instructions(self) -> Path:
         return self.root / "AGENTS.md"
+
+    @property
+    def digest_file(self) -> DigestFile:
+        return DigestFile(self.root / "trajectory.digest")
 
     @property
     def reply(self) -> Path:

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from gametape.agent.recorder import recorded_answers, step_text, usage_from_steps
+from gametape.agent.limits import RolloutUsage
+from gametape.agent.recorded_steps import is_answer, message_key, step_text, usage_from_steps
 from gametape.agent.replay import active_steps
 from gametape.core.step import Step
+from gametape.desk.threads.thread_record import ThreadRecord
 from gametape.watch.breaker import BREAKER_EVENT
 
 TurnEnd = Literal["answered", "limit", "error", "paused", "cancelled"]
@@ -31,40 +33,36 @@ class ThreadTurnResult:
     """Where it ended with an error: 3 if something is missing here, else 1."""
 
 
-def message_key(step: Step) -> str | None:
-    """The key of the message in a step; None for a step that is no message."""
-    return (step.gametape_extra.model_extra or {}).get("key")
-
-
-def make_turn_result(steps: Sequence[Step], ended: TurnEnd, reason: str) -> ThreadTurnResult:
-    usage = usage_from_steps(steps)
+def make_turn_result(steps: Sequence[Step], usage: RolloutUsage, ended: TurnEnd, reason: str) -> ThreadTurnResult:
+    """The result of a turn that has just ended: these are the steps up to now, and what they used."""
     last = next((step for step in reversed(steps) if step.source == "agent"), None)
     answer = answer_text(last) if last and ended == "answered" else ""
     return ThreadTurnResult(ended, answer, reason, usage.turns, usage.tokens, usage.cost_usd, steps[-1].step_id)
 
 
-def find_turn_result(steps: Sequence[Step], key: str) -> ThreadTurnResult | None:
+def find_turn_result(record: ThreadRecord, key: str) -> ThreadTurnResult | None:
     """The result of the message with this key, if its turn has ended."""
-    active = active_steps(steps)
+    message = record.digest.message
+    if not record.digest.rewound and message is not None and message.key == key:
+        return _turn_result([record.brief(len(record.steps) - 1)], record.digest.usage)
+    if not record.knows_message(key):
+        return None
+    active = active_steps(record.latest(None))
     start = next((number for number, step in enumerate(active) if message_key(step) == key), None)
     if start is None:
         return None
     end = next((number for number in range(start + 1, len(active)) if message_key(active[number])), len(active))
-    last = active[end - 1]
+    return _turn_result(active[:end], usage_from_steps(active[:end]))
+
+
+def _turn_result(steps: Sequence[Step], usage: RolloutUsage) -> ThreadTurnResult | None:
+    """The result of the turn that the last of these steps ended, if it ended one."""
+    last = steps[-1]
     if is_answer(last):
-        return make_turn_result(active[:end], "answered", "answered")
+        return make_turn_result(steps, usage, "answered", "answered")
     if is_halt(last):
-        return make_turn_result(active[:end], "paused", step_text(last))
+        return make_turn_result(steps, usage, "paused", step_text(last))
     return None
-
-
-def is_answer(step: Step) -> bool:
-    """Whether a step is an answer: text without a tool call, or a call of `finish`."""
-    if step.source != "agent" or step.gametape_extra.summary:
-        return False
-    answers, notices = recorded_answers(step)
-    finished = any(answer.call.name == "finish" and not answer.failed for answer in answers)
-    return finished or not (step.tool_calls or notices)
 
 
 def is_halt(step: Step) -> bool:

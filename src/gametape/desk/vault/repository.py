@@ -12,13 +12,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
+from pydantic import Field, ValidationError
+
+from gametape.core.base_model import StrictModel
 from gametape.core.errors import BadInput
 from gametape.desk.host_git import blob_id
 from gametape.desk.vault.git import VaultGit
 from gametape.desk.vault.note_files import note_name, read_notes, read_regular_file
 from gametape.record.atomic import write_atomically
+from gametape.record.errors import printable_path
 from gametape.record.installation import command_line
 from gametape.record.lock import locked
 
@@ -38,6 +42,16 @@ class GitTreeEntry(NamedTuple):
 Files = dict[str, GitTreeEntry]
 Changes = Mapping[str, GitTreeEntry | None]
 """The new entry of each changed path; None removes it."""
+
+
+ObjectId = Annotated[str, Field(pattern=r"^[0-9a-f]{40,64}$")]
+
+
+class PendingCommit(StrictModel):
+    """What `pending.json` holds: the old and the new blob of each path; None where there is no file."""
+
+    commit: ObjectId
+    paths: dict[str, tuple[ObjectId | None, ObjectId | None]]
 
 
 @dataclass(frozen=True)
@@ -152,10 +166,17 @@ class VaultRepository:
     def _finish_pending(self) -> None:
         """Write the files of a pending commit if the branch was moved; a person's edit since then stays."""
         with suppress(FileNotFoundError):
-            pending = json.loads(self._pending.read_bytes())
-            commit_id, head = pending["commit"], self.head
-            if head and self.is_ancestor(commit_id, head):
-                for path, (old, new) in pending["paths"].items():
+            data = self._pending.read_bytes()
+            try:
+                pending = PendingCommit.model_validate_json(data)
+            except ValidationError:
+                why = "is not what a commit leaves; see that the notes are right, then delete it"
+                raise BadInput(f"{printable_path(self._pending)}: {why}") from None
+            for path in pending.paths:
+                self._refuse_unsafe(path)
+            head = self.head
+            if head and self.is_ancestor(pending.commit, head):
+                for path, (old, new) in pending.paths.items():
                     self._write_file(path, old, new)
                 self.git("read-tree", "HEAD")
             self._pending.unlink()
@@ -190,7 +211,7 @@ class VaultRepository:
         """Refuse a path that leads out of the vault: another machine's tree may contain anything."""
         target = self.root
         for part in path.split("/"):
-            if part.lower() in ("", ".", "..", ".git"):
+            if part.lower() in ("", ".", "..", ".git") or "\0" in part:
                 raise BadInput(f"{path!r} is not a path in a vault")
             target = target / part
             if target.is_symlink():

@@ -146,6 +146,9 @@ class OllamaConversation:
         self._entries += (reply,)
         self._turn += 1
 
+    def skip_turns(self, count: int) -> None:
+        self._turn += count
+
     def fork(self) -> Self:
         return copy(self)
 

@@ -123,6 +123,9 @@ class MessageConversation:
         self._open_calls = tuple(call.id for call in reply.calls)
         self._turn += 1
 
+    def skip_turns(self, count: int) -> None:
+        self._turn += count
+
     def fork(self) -> Self:
         return copy(self)
 

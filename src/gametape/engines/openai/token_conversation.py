@@ -78,6 +78,9 @@ class ServerTokenConversation:
         self._inner.replay(reply)
         self._count(reply)
 
+    def skip_turns(self, count: int) -> None:
+        self._inner.skip_turns(count)
+
     def fork(self) -> Self:
         other = copy(self)
         other._inner = self._inner.fork()
