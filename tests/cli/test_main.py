@@ -60,6 +60,7 @@ def test_doctor_says_what_works_here() -> None:
 
 def test_doctor_names_the_cure_for_a_missing_backend() -> None:
     answer = json.loads(gametape("doctor", "--json", env={"PATH": "/nonexistent"}).stdout.splitlines()[-1])
+    assert answer["programs"] == {"git": False, "rg": False}
     assert answer["backends"]["bubblewrap"]["available"] is False
     assert "apt-get install bubblewrap" in answer["backends"]["bubblewrap"]["missing"][0]
 

@@ -40,6 +40,7 @@ VERBS = {
     "report": "Write one HTML page about runs, goals, threads or trajectories.",
     "sandbox": "Run a command that is assumed to be hostile.",
     "solve": "Let a model attempt a task.",
+    "studio": "Look at runs, live, in the browser; or put one into a file.",
     "task": "Show, check out, check and export task directories.",
     "thread": "Talk with an agent over days; nothing is lost after kill -9.",
     "train": "Train a policy on rewards that can be checked.",

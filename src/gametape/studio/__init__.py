@@ -1,1 +1,1 @@
-"""What people look at: static reports and the pictures in them, from the files of runs alone."""
+"""What people look at: the page over runs and the desk, static reports, and the pictures in them."""

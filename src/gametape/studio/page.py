@@ -63,8 +63,14 @@ class ReportSection:
 
 
 def render_page(title: str, sections: Sequence[ReportSection], budget: PageBudget) -> str:
+    page = template_environment(budget).get_template("page.html.jinja")
+    return page.render(title=title, sections=sections, budget=budget, generator=GENERATOR)
+
+
+def template_environment(budget: PageBudget, more: Sequence[Path] = ()) -> jinja2.Environment:
+    """Templates that escape everything and make it printable; those in the directories `more` come first."""
     templates = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+        loader=jinja2.FileSystemLoader([*more, Path(__file__).parent / "templates"]),
         autoescape=True,
         finalize=_printable,
         undefined=jinja2.ChainableUndefined,  # files of other makers lack fields
@@ -80,8 +86,7 @@ def render_page(title: str, sections: Sequence[ReportSection], budget: PageBudge
         "is_short": _is_short,
         "diff_class": _diff_class,
     }
-    page = templates.get_template("page.html.jinja")
-    return page.render(title=title, sections=sections, budget=budget, generator=GENERATOR)
+    return templates
 
 
 def printable_text(text: str) -> str:

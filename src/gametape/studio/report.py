@@ -17,11 +17,11 @@ from gametape.studio.sections.goal import goal_section
 from gametape.studio.sections.tape import attempt_section
 from gametape.studio.sections.thread import thread_section
 from gametape.studio.sections.training import training_section
+from gametape.studio.target_file import refuse_target
 
 _MOST_IN_A_COLLECTION = 12
 """Runs of a directory that get a section of their own; the table lists them all."""
 _MOST_ROLLOUTS = 3
-_HEAD_BYTES = 2000
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class WrittenReport:
 
 def write_report(places: Sequence[RunPlace], out: Path) -> WrittenReport:
     """Write the report on these runs. Only an earlier report is written over."""
-    _refuse_target(out)
+    refuse_target(out, GENERATOR, "report")
     budget = PageBudget()
     sections = [*_sections(places, budget)]
     if not sections:
@@ -96,13 +96,3 @@ def _kept_trajectories(place: RunPlace, budget: PageBudget) -> Iterator[ReportSe
     if kept:
         yield collection_section(root, kept, _MOST_ROLLOUTS)
         yield from _readable_sections(kept[:_MOST_ROLLOUTS], budget)
-
-
-def _refuse_target(out: Path) -> None:
-    if not out.exists():
-        return
-    if not out.is_file():
-        raise BadInput(f"{printable_path(out)}: not a file; give --out the name of a file")
-    with out.open("rb") as file:
-        if GENERATOR.encode() not in file.read(_HEAD_BYTES):
-            raise BadInput(f"{printable_path(out)}: there is a file that is no report; give --out another name")

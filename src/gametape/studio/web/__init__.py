@@ -1,0 +1,1 @@
+"""The page that `gametape studio` serves: runs as they go on, read from their files."""

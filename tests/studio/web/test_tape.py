@@ -1,0 +1,110 @@
+"""A tape in slices: facts about every step, tokens with their texts, and what the coach's hints changed at each."""
+
+import json
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from gametape.record.journal_format import header_line, step_line
+from gametape.studio.web.tape import COMPACTION, EVENT, FAILED, FLAG, SLICE, TARGET
+
+from ..runs import HOSTILE, make_run, make_trajectory, target
+from .site import browser, open_site, step_of, write_tape
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> TestClient:
+    kept = [target("large.000", 0.5), target("large.000", 2.5), target("other", 9.0)]
+    make_trajectory(make_run(tmp_path / "run", "rlvr_ttf", [], kept), "large.000")
+    return browser(open_site(tmp_path))
+
+
+def test_a_target_has_its_hint_and_what_the_last_update_measured(client: TestClient) -> None:
+    told = client.get("/data/tape?run=run&rollout=large.000").json()
+    assert [row[3] for row in told["facts"]] == [0, TARGET, 0]
+    assert (told["advantage"], told["outcome"], told["turns"]) == (-0.25, "failed", 2)
+    steps = client.get("/data/steps?run=run&rollout=large.000&first=0").json()["steps"]
+    (hinted,) = steps[1]["targets"]
+    assert (hinted["text"], hinted["author"], hinted["source"], hinted["noticed"]) == (
+        "rule : mark before pack",
+        "message",
+        "tool_error",
+        3,
+    )
+    columns = hinted["columns"]
+    assert (hinted["update"], columns["kl"], columns["student"]) == (3, [2.5, 0.01], [-0.1, -0.2])
+    assert columns["text"] == ["pack", HOSTILE.replace("\x1b", "?")]
+    assert columns["teacher_top"][0] == [["mark", 0.95], ["pack", 0.02]]
+    assert steps[0]["targets"] == steps[2]["targets"] == []
+
+
+def test_tokens_come_with_everything_that_was_recorded_of_them(client: TestClient, tmp_path: Path) -> None:
+    metrics = {"completion_token_ids": [0, 2, 99, 10**12], "logprobs": [-0.5, -1.5, -0.25, 0]}
+    ours = {"loss_mask": [1, 1, 0, 1], "policy_versions": [4, 4, 5, 5]}
+    write_tape(tmp_path / "run" / "trajectories" / "x.json", [step_of(1, metrics=metrics, extra={"gametape": ours})])
+    tokens = client.get("/data/steps?run=run&rollout=x&first=0").json()["steps"][0]["tokens"]
+    assert tokens["text"] == ["pack", "red", "#99", f"#{10**12}"]
+    assert (tokens["logprob"], tokens["mask"]) == ([-0.5, -1.5, -0.25, 0.0], [True, True, False, True])
+    assert tokens["version"] == [4, 4, 5, 5]
+    assert client.get("/data/tape?run=run&rollout=x").json()["facts"] == [[2, 1, 4, 0, 0.5625, 5]]
+
+
+def test_every_kind_of_trouble_is_a_bit_at_its_step(client: TestClient, tmp_path: Path) -> None:
+    failed = {"observation": {"results": [{"content": "no", "extra": {"failed": True}}]}}
+    event = {"extra": {"gametape": {"events": [{"kind": "constraint", "detail": "main is forbidden"}]}}}
+    steps = [step_of(1, **failed), step_of(2, **event), step_of(3, extra={"gametape": {"compacted": True}}), step_of(4)]
+    flags = [{"rule": "edited tests", "severity": "proven", "evidence": "x", "step": 4}, {"rule": "loose"}]
+    extra = {"verdict": {"integrity": flags, "checks": [{"name": "tests", "score": 0.5, "detail": "d"}]}}
+    write_tape(tmp_path / "run" / "trajectories" / "x.json", steps, extra=extra)
+    told = client.get("/data/tape?run=run&rollout=x").json()
+    assert [row[3] for row in told["facts"]] == [FAILED, EVENT, COMPACTION, FLAG]
+    assert [mark["text"] for mark in told["loose_marks"]] == ["loose"]
+    assert told["checks"] == [{"name": "tests", "score": 0.5, "detail": "d"}]
+    marks = [step["marks"] for step in client.get("/data/steps?run=run&rollout=x&first=0").json()["steps"]]
+    assert ["main is forbidden" in str(found) for found in marks] == [False, True, False, False]
+    assert "edited tests" in marks[3][0]["text"]
+
+
+def test_long_tapes_come_in_slices(client: TestClient, tmp_path: Path) -> None:
+    write_tape(tmp_path / "run" / "trajectories" / "long.json", [step_of(number) for number in range(1, 1003)])
+    address = "/data/steps?run=run&rollout=long&first="
+    slice_ = client.get(f"{address}{50 * SLICE}").json()
+    assert [step["step"] for step in slice_["steps"]] == [1001, 1002]
+    for first in ("1", "-20", "x", "1020", "²", "9" * 40):
+        assert client.get(address + first).status_code == 422, first
+
+
+def test_texts_are_cut_and_have_no_control_characters(client: TestClient, tmp_path: Path) -> None:
+    call = {"tool_call_id": "a", "function_name": "f\x1b", "arguments": {"k\u202e": ["y" * 50_000, {"z": "\x00"}]}}
+    write_tape(tmp_path / "run" / "trajectories" / "x.json", [step_of(1, message="x" * 50_000, tool_calls=[call])])
+    answer = client.get("/data/steps?run=run&rollout=x&first=0")
+    assert len(answer.content) < 50_000
+    assert "(30,000 more characters)" in answer.json()["steps"][0]["text"]
+    assert not {"\\u001b", "\x1b", "\u202e", "\\u0000"} & {*answer.text}
+    assert answer.json()["steps"][0]["calls"][0]["name"] == "f?"
+
+
+def test_a_running_tape_grows(tmp_path: Path) -> None:
+    path = tmp_path / "attempt" / "trajectory.jsonl"
+    path.parent.mkdir()
+    path.write_bytes(header_line({"schema_version": "ATIF-v1.7"}) + step_line(step_of(1), 0))
+    client = browser(open_site(tmp_path))
+    first = client.get("/data/tape?run=attempt").json()
+    assert (first["running"], first["steps"], first["outcome"]) == (True, 1, "running")
+    with path.open("ab") as file:
+        file.write(step_line(step_of(2), 1) + b'{"step_id": 3')
+    assert client.get("/data/tape?run=attempt").json()["steps"] == 2
+    assert len(client.get("/data/steps?run=attempt&first=0").json()["steps"]) == 2
+
+
+def test_fields_of_unexpected_types_are_left_out(client: TestClient, tmp_path: Path) -> None:
+    odd = {"metrics": {"completion_token_ids": [1, "x", None], "logprobs": [1, "x", None]}, "extra": {"gametape": 7}}
+    hints = [{"step": 1, "span": "x", "gates": 3, "student_logprobs": [None]}, {"step": 1, "span": [5, 2]}, 3]
+    extra = {"gametape": {"targets": hints, "advantage": "much"}, "verdict": {"integrity": 3}}
+    write_tape(tmp_path / "run" / "trajectories" / "x.json", [step_of(1, **odd)], extra=extra)
+    assert client.get("/data/tape?run=run&rollout=x").json()["advantage"] is None
+    step = client.get("/data/steps?run=run&rollout=x&first=0").json()["steps"][0]
+    assert step["tokens"]["text"] == ["mark", "?", "?"]
+    assert len(step["targets"]) == 2
+    assert json.dumps(step)
