@@ -5,7 +5,8 @@ BIN := .venv/bin
 
 .DEFAULT_GOAL := help
 .PHONY: help install setup demo dist test test-slow lint bench evidence-yields evidence-mined evidence-embedded \
-	evidence-engine evidence-train evidence-learning evidence-feedback evidence-desk evidence-watch clean
+	evidence-engine evidence-train evidence-losses evidence-learning evidence-feedback evidence-desk evidence-threads \
+	evidence-watch clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -81,6 +82,9 @@ evidence-feedback: setup ## what hints are worth: regimes, arms, controls, six s
 evidence-desk: setup ## two hundred kills, and five minutes of heartbeats with restarts (twenty minutes)
 	$(BIN)/python -m pytest -m slow tests/desk/test_kills.py tests/desk/test_kills_on_postgres.py
 	$(BIN)/python benchmarks/desk_live.py
+
+evidence-threads: setup ## a thread of ten thousand turns, and a rollout of two thousand (ten minutes)
+	$(BIN)/python benchmarks/long_threads.py --stretch 5 --save
 
 evidence-watch: setup ## collapses, natural text, the promise, speed, memory, a policy made to collapse (hours)
 	$(BIN)/python benchmarks/watch.py collapses

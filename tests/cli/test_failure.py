@@ -22,7 +22,7 @@ GROUPS = [
     verb
     for verb in VERBS
     if getattr(typer.main.get_command(app).get_command(None, verb), "commands", None)  # type: ignore[attr-defined]
-    and verb != "models"
+    and verb not in ("models", "studio")  # these do something by themselves
 ]
 
 

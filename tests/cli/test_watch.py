@@ -140,3 +140,11 @@ def test_costs_and_calibration_of_a_directory(tmp_path: Path, capsys: pytest.Cap
     output = capsys.readouterr().out
     assert "model: m" in output
     assert "40 attempts" in output
+
+
+def test_the_logs_of_a_directory_are_named(tmp_path: Path) -> None:
+    for number in range(7):
+        _log(tmp_path / f"{number}.jsonl", healthy=20, collapsed=0)
+    said = run("watch", str(tmp_path)).err
+    assert f"reading {tmp_path / '0.jsonl'}, " in said
+    assert f"{tmp_path / '4.jsonl'}, and 2 more files\n" in said

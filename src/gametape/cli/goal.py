@@ -253,7 +253,7 @@ def _find_goal(home: Path, goal_id: str) -> "GoalDirectory":
 
 
 def _row(directory: "GoalDirectory") -> dict[str, Any]:
-    from gametape.agent.recorder import usage_from_steps
+    from gametape.agent.recorded_steps import usage_from_steps
 
     goal, answer = directory.read_goal(), directory.read_result()
     state = ("reached" if answer["reached"] else str(answer["reason"])) if answer else "open"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from gametape.agent.recorder import step_text
+from gametape.agent.recorded_steps import step_text
 from gametape.desk.goals.goal_agent import max_turns_per_attempt
 from gametape.desk.threads.journal_follower import JournalFollower
 from gametape.terminal.rollout_view import LiveView

@@ -1,7 +1,7 @@
 """`gametape watch`: detect when an agent falls into a phrase, a template, a tic, a loop or silence."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _LONGEST_NUMBER = 12
 """Digits."""
+_NAMED_LOGS = 5
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -62,8 +63,6 @@ def watch(
 
     log_format = parse_log_format(format_)
     files, skipped = find_logs(paths)
-    if skipped:
-        typer.echo(f"gametape: skipped {count_of(skipped, 'file')} that are not logs of an agent", err=True)
     if follow and len(files) > 1:
         raise BadInput("--follow takes one file")
     steps = chain.from_iterable(_read_file(file, log_format, follow, file in paths) for file in files)
@@ -74,6 +73,10 @@ def watch(
         false_alarm,
         log_format,
     )
+    told = [f"reading {_named(files)}"] if any(path.is_dir() for path in paths) else []
+    told += [f"skipped {count_of(skipped, 'file')} that are not logs of an agent"] if skipped else []
+    if told:
+        typer.echo(f"gametape: {'; '.join(told)}", err=True)
     report = WatchReport(monitors)
     try:
         for step in chain(first_steps, steps):
@@ -87,6 +90,13 @@ def watch(
     else:
         _show(report, monitors)
     raise typer.Exit(1 if report.episodes else 0)
+
+
+def _named(files: Sequence[Path]) -> str:
+    """The logs that a directory stands for; of many the first ones."""
+    names = [printable_line(str(file)) for file in files[:_NAMED_LOGS]]
+    more = f", and {count_of(len(files) - _NAMED_LOGS, 'more file')}" if len(files) > _NAMED_LOGS else ""
+    return ", ".join(names) + more
 
 
 def _read_file(file: Path, log_format: "LogFormat", follow: bool, is_named: bool) -> "Iterator[LoggedStep]":
