@@ -31,7 +31,7 @@ lint: setup ## ruff, mypy --strict, import contracts
 	$(BIN)/lint-imports
 
 test: lint ## everything that must hold on every change, on all cores
-	$(BIN)/python scripts/test.py --times benchmarks/results/test.txt
+	$(BIN)/python scripts/test.py --again --times benchmarks/results/test.txt
 
 test-slow: setup ## the full suites, other backends and servers; goes on where it was (ONLY=tests/desk for a part)
 	@sh scripts/setup-runtimes.sh

@@ -4,7 +4,8 @@
 they are due, those first that took longest in the run that is given, so that none of them is left for the end; before
 them come those that it does not know. A line on stderr tells of each that is finished: a file in which all was skipped
 is `skipped`, with the first reason.
-Where a directory is given for them, files that passed are noted there, and nobody takes them again.
+Where a directory is given for them, files that passed are noted there, and nobody takes them again. Those that failed
+are noted in another one.
 
 pytest-xdist's `--dist loadfile` shares out alike, but the temporary directory for each process, the memory of what
 passed, the longest first and the end with whoever started it would be a plugin of this size on top of it.
@@ -24,6 +25,7 @@ import pytest
 
 _TAKEN = Path(os.environ["GAMETAPE_TESTS_TAKEN"])
 _STARTER = int(os.environ["GAMETAPE_TESTS_STARTER"])
+_FAILED = Path(os.environ["GAMETAPE_TESTS_FAILED"])
 _PASSED = Path(kept) if (kept := os.environ.get("GAMETAPE_TESTS_PASSED")) else None
 _TIMES = Path(times) if (times := os.environ.get("GAMETAPE_TESTS_TIMES")) else None
 _SCREEN = os.dup(2)  # pytest takes the real one away while tests run
@@ -69,8 +71,9 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         if following is None or following.location[0] != item.location[0]:
             word = "failed" if session.testsfailed > failed else "ok" if _ran or not _skips else "skipped"
-            if _PASSED and word == "ok":
-                (_PASSED / _name(item.location[0])).touch()
+            noted = _PASSED if word == "ok" else _FAILED if word == "failed" else None
+            if noted:
+                (noted / _name(item.location[0])).touch()
             _tell(word, time.monotonic() - began, item.location[0], _skips[0] if word == "skipped" else "")
             began, failed = time.monotonic(), session.testsfailed
             _ran.clear()

@@ -66,6 +66,18 @@ def test_what_passed_is_not_run_again_until_all_has_passed(tmp_path: Path) -> No
     assert sorted(logged(tmp_path)) == ["a", "a", "b", "b", "b"]
 
 
+def test_few_that_failed_run_once_more_by_themselves(tmp_path: Path) -> None:
+    second = f"def test_it():\n    log('b')\n    assert open({str(tmp_path / 'log')!r}).read().split().count('b') > 1\n"
+    place = suite(tmp_path, a="def test_good(): log('a')\n", b=second)
+    code, out, err = run(place, "--again")
+    assert (code, sorted(logged(tmp_path))) == (0, ["a", "b", "b"]), out + err
+    assert "b/test_b.py" in out.partition("FLAKY, failed beside other tests and passed alone")[2]
+    suite(place, c="def test_bad():\n    log('c')\n    assert False\n")
+    code, out, err = run(place, "--again")
+    assert (code, logged(tmp_path).count("c")) == (1, 2), out + err
+    assert "FLAKY" not in out
+
+
 SKIPPED = "import pytest\n@pytest.mark.parametrize('number', range(2))\ndef test_it(number): pytest.skip('no server')\n"
 
 
