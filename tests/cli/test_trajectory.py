@@ -12,7 +12,7 @@ from gametape.record.trajectory_file import load_trajectory
 from ..core.documents import GOLDEN, small, text
 from .command import Ran, run
 
-OLD, NEW = GOLDEN
+OLD, _, NEW = GOLDEN
 
 
 gametape = functools.partial(run, "trajectory")
@@ -119,7 +119,7 @@ def test_convert_upgrades_and_keeps_the_rest(tmp_path: Path) -> None:
     assert ran.code == 0
     assert (ran.answer["valid"], ran.answer["written"]) == (True, str(tmp_path / "new.json"))
     new, old = load_trajectory(tmp_path / "new.json").model_dump(), json.loads(before)
-    assert new["schema_version"] == "ATIF-v1.7"
+    assert new["schema_version"] == "ATIF-v1.8"
     assert new["x_exporter"] == old["x_exporter"]
     assert text(new["steps"][2]) == text(old["steps"][2])
     assert OLD.read_bytes() == before

@@ -7,6 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from gametape.core.trajectory import ATIF_VERSION
+
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.json"))
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=8)
@@ -33,7 +35,14 @@ def opened(draw: st.DrawFn, required: dict[str, Any], optional: dict[str, Any]) 
 
 
 PART = opened({"type": st.just("text"), "text": TEXT}, {}) | opened(
-    {"type": st.just("image"), "source": opened({"media_type": TEXT, "path": TEXT}, {})}, {}
+    {"type": st.just("image"), "source": opened({"media_type": TEXT.map("image/{}".format), "path": TEXT}, {})}, {}
+)
+PART |= opened(
+    {
+        "type": st.just("audio"),
+        "source": opened({"media_type": TEXT.map("audio/{}".format), "path": TEXT}, {"duration_sec": NUMBERS}),
+    },
+    {},
 )
 CONTENT = TEXT | st.lists(PART, max_size=2)
 AGENT = opened(
@@ -120,11 +129,11 @@ def steps(draw: st.DrawFn, number: int, embedded: list[str]) -> dict[str, Any]:
 
 @st.composite
 def trajectories(draw: st.DrawFn, depth: int = 1, **fixed: str) -> dict[str, Any]:
-    """A valid ATIF 1.7 document."""
+    """A valid ATIF 1.8 document."""
     embedded = [f"sub{index}" for index in range(draw(st.integers(0, 2)))] if depth else []
     subagents = [draw(trajectories(depth - 1, trajectory_id=name)) for name in embedded]
     required = {
-        "schema_version": st.just("ATIF-v1.7"),
+        "schema_version": st.just(ATIF_VERSION),
         "agent": AGENT,
         "steps": st.tuples(*(steps(n + 1, embedded) for n in range(draw(st.integers(1, 3))))).map(list),
     }
@@ -141,7 +150,7 @@ def trajectories(draw: st.DrawFn, depth: int = 1, **fixed: str) -> dict[str, Any
 
 
 SMALL: dict[str, Any] = {
-    "schema_version": "ATIF-v1.7",
+    "schema_version": ATIF_VERSION,
     "agent": {"name": "a", "version": "1"},
     "steps": [
         {"step_id": 1, "source": "user", "message": "go"},

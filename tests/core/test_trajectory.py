@@ -67,7 +67,7 @@ def put(path: str, value: Any) -> dict[str, Any]:
 
 
 FAULTS = [
-    ("['schema_version']", "ATIF-v1.8", "schema_version", "'ATIF-v1.7'"),
+    ("['schema_version']", "ATIF-v1.9", "schema_version", "'ATIF-v1.8'"),
     ("['schema_version']", "1.7", "schema_version", "'ATIF-v1.0'"),
     ("['agent']", "me", "agent", "Agent"),
     ("['agent']", {"name": "a"}, "agent.version", "required"),
@@ -83,7 +83,13 @@ FAULTS = [
         "['steps'][0]['message']",
         [{"type": "image", "text": "x"}],
         "steps[0].message[0].source",
-        "an image source",
+        "a source, and no text",
+    ),
+    (
+        "['steps'][0]['message']",
+        [{"type": "audio", "source": {"media_type": "image/png", "path": "x"}}],
+        "steps[0].message[0].source.media_type",
+        "audio/",
     ),
     ("['steps'][0]['message']", [{"type": "sound"}], "steps[0].message[0].type", "'image'"),
     ("['steps'][0]['timestamp']", "yesterday", "steps[0].timestamp", "ISO 8601"),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gametape.studio.run_place import RunPlace
 
 app = typer.Typer(
-    help="Show, check and convert trajectory files: ATIF 1.0 to 1.7, and the journals of running trajectories.",
+    help="Show, check and convert trajectory files: ATIF 1.0 to 1.8, and the journals of running trajectories.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -175,7 +175,7 @@ def convert(
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The file to write.")],
     as_json: AsJson = False,
 ) -> None:
-    """Write a trajectory as ATIF 1.7. The input is not changed; unknown fields are kept.
+    """Write a trajectory as ATIF 1.8. The input is not changed; unknown fields are kept.
 
     \b
     Example:

@@ -11,24 +11,31 @@ from gametape.core.validation import raise_faults
 Extra = dict[str, Any]
 
 
-class ImageSource(ExtensibleModel):
+class MediaSource(ExtensibleModel):
+    """An image or a recording in a file, or at an address."""
+
     media_type: str
     path: str
+    duration_sec: Number | None = None
+    """Of a recording; known since ATIF 1.8."""
 
 
 class ContentPart(ExtensibleModel):
-    """A part of a message: text, or an image in a file."""
+    """A part of a message: text, an image, or since ATIF 1.8 a recording."""
 
-    type: Literal["text", "image"]
+    type: Literal["text", "image", "audio"]
     text: str | None = None
-    source: ImageSource | None = None
+    source: MediaSource | None = None
 
     @model_validator(mode="after")
     def _check_type(self) -> Self:
         if self.type == "text" and (self.text is None or self.source is not None):
             raise_faults([(("text",), "a string, and no source, in a part of type text")])
-        if self.type == "image" and (self.source is None or self.text is not None):
-            raise_faults([(("source",), "an image source, and no text, in a part of type image")])
+        if self.type != "text":
+            if self.source is None or self.text is not None:
+                raise_faults([(("source",), f"a source, and no text, in a part of type {self.type}")])
+            elif not self.source.media_type.strip().lower().startswith(f"{self.type}/"):
+                raise_faults([(("source", "media_type"), f"{self.type}/..., as the type of the part says")])
         return self
 
 

@@ -6,10 +6,10 @@ from gametape.core.trajectory import ATIF_VERSION, Trajectory
 
 
 def upgrade_trajectory(trajectory: Trajectory) -> Trajectory:
-    """The same trajectory as ATIF 1.7, subagents included.
+    """The same trajectory as ATIF 1.8, subagents included.
 
-    Before 1.7 a subagent could be named by its session alone. 1.7 requires an id or a path, and there is none: such a
-    reference moves to `extra.gametape.unresolved_refs` of its observation result.
+    Before 1.7 a subagent could be named by its session alone. Now an id or a path is required, and there is none: such
+    a reference moves to `extra.gametape.unresolved_refs` of its observation result.
     """
     return Trajectory.model_validate(_upgraded(trajectory.model_dump()))
 

@@ -1,6 +1,6 @@
-"""A trajectory: the recorded steps of an agent in the Agent Trajectory Interchange Format (ATIF) 1.7.
+"""A trajectory: the recorded steps of an agent in the Agent Trajectory Interchange Format (ATIF) 1.8.
 
-Files of ATIF 1.0 to 1.6 are read as well, and keep their version until they are converted.
+Files of ATIF 1.0 to 1.7 are read as well, and keep their version until they are converted.
 """
 
 from collections.abc import Iterator
@@ -23,8 +23,11 @@ AtifVersion = Literal[
     "ATIF-v1.5",
     "ATIF-v1.6",
     "ATIF-v1.7",
+    "ATIF-v1.8",
 ]
-ATIF_VERSION: AtifVersion = "ATIF-v1.7"
+ATIF_VERSION: AtifVersion = "ATIF-v1.8"
+_REFS_RESOLVE: tuple[AtifVersion, ...] = ("ATIF-v1.7", "ATIF-v1.8")
+"""Versions in which a subagent is named by an id or a path; before them its session was enough."""
 
 Outcome = Literal["passed", "failed", "limit", "cancelled", "error"]
 
@@ -120,7 +123,7 @@ def step_faults(step: Step, index: int, version: AtifVersion, embedded: set[str 
         yield (*location, "step_id"), f"{index + 1}: steps are numbered from 1 without gaps"
     for where, ref in step.subagent_refs():
         if ref.trajectory_id is None and ref.trajectory_path is None:
-            if version == ATIF_VERSION or ref.session_id is None:
+            if version in _REFS_RESOLVE or ref.session_id is None:
                 yield (*location, *where), "a trajectory_id or a trajectory_path"
         elif ref.trajectory_path is None and ref.trajectory_id not in embedded:
             yield (*location, *where, "trajectory_id"), "the id of one of subagent_trajectories"
