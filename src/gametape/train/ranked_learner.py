@@ -37,9 +37,7 @@ class RankedLearner:
             for name, tensor in policy.weights().items()
         }
         self._scratch = tempfile.mkdtemp(prefix="gametape-ranks-")
-        self._group = RankGroup(
-            PipedRanks([self._start(rank, config, directory) for rank in range(config.ranks)])
-        )
+        self._group = RankGroup(PipedRanks([self._start(rank, config, directory) for rank in range(config.ranks)]))
         try:
             self._opened: Opened = self._group.opened()
         except BaseException:

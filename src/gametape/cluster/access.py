@@ -1,0 +1,23 @@
+"""What has to be so before Ray is imported: it is there, and only who has the token may talk to a cluster of ours."""
+
+import os
+import secrets
+from importlib.util import find_spec
+
+from gametape.core.errors import MissingDependency
+from gametape.record.installation import install_extra
+
+LOCAL = "local"
+"""The address of a cluster that is started here and ends with the run."""
+_MODE, _TOKEN = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN"
+
+
+def prepare_ray(address: str) -> None:
+    """Ray reads its settings when it is imported. It listens on every interface of the machine, so that a cluster of
+    our own takes a token that nobody else has; whoever set another way keeps it."""
+    if find_spec("ray") is None:
+        raise MissingDependency(f"--ray needs Ray: {install_extra('scale')}")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    if address == LOCAL and _MODE not in os.environ:
+        os.environ[_MODE] = "token"
+        os.environ[_TOKEN] = secrets.token_hex(32)
