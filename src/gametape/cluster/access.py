@@ -18,6 +18,8 @@ def prepare_ray(address: str) -> None:
     if find_spec("ray") is None:
         raise MissingDependency(f"--ray needs Ray: {install_extra('scale')}")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    if address == LOCAL:
+        os.environ.setdefault("RAY_worker_niceness", "0")  # samplers and ranks are the work, not something beside it
     if address == LOCAL and _MODE not in os.environ:
         os.environ[_MODE] = "token"
         os.environ[_TOKEN] = secrets.token_hex(32)

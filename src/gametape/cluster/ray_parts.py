@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import ray
+from ray.exceptions import RayError
 
 from gametape.cluster.access import LOCAL
 from gametape.cluster.event_log import EventLog
@@ -18,12 +19,18 @@ from gametape.cluster.ray_learner import RayLearner
 from gametape.cluster.ray_source import RaySource
 from gametape.cluster.sampler_actor import SamplerStart
 from gametape.core.config import RunConfig
-from gametape.core.errors import BadInput, MissingDependency
+from gametape.core.errors import BadInput, GametapeError, MissingDependency
 from gametape.engines.torch.device import Placement
 from gametape.train.learner import PolicyLearner
 from gametape.train.policy import TrainablePolicy, outline_policy
 from gametape.train.run_parts import PauseSampling, RunContext
 from gametape.train.sources import PolicySource
+
+
+class ClusterLost(GametapeError):
+    """Ray itself cannot go on. What is on disk is whole."""
+
+    exit_code = 3
 
 
 @contextmanager
@@ -37,6 +44,9 @@ def open_cluster(address: str, config: RunConfig) -> Iterator["RayParts"]:
     try:
         require_room(living_nodes(), config)
         yield RayParts()
+    except RayError as error:
+        why = str(error).partition("\n")[0]
+        raise ClusterLost(f"the Ray cluster failed: {type(error).__name__}: {why}; --resume goes on") from error
     finally:
         ray.shutdown()
 
