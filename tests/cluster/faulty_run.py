@@ -59,11 +59,18 @@ class Recovery:
     """Updates that had to be computed again."""
 
 
+def is_there(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 class FaultyRun:
     """A run under way. The driver's processes are found by what the run itself writes down."""
 
-    def __init__(self, root: Path, network: str, seed: int, **changes: Any) -> None:
-        self.root, self._network, self._dice = root, network, random.Random(seed)
+    def __init__(self, root: Path, network: str, seed: int, address: str = "local", **changes: Any) -> None:
+        self.root, self._network, self._address, self._dice = root, network, address, random.Random(seed)
         directory = RunDirectory(root)
         directory.create(RunConfig.model_validate(CONFIG | changes))
         self.process = self._start()
@@ -92,6 +99,7 @@ class FaultyRun:
         os.kill(pid, signal.SIGKILL if how == "killed" else signal.SIGSTOP)
         lost = self._event(known, "lost", number)
         again = self._event(known, "up" if part == "sampler" else "replayed", number)
+        wait_until(lambda: not is_there(pid), f"the end of the {kind} process")
         return Recovery(
             kind,
             lost["time"] - began,
@@ -123,7 +131,7 @@ class FaultyRun:
 
     def _start(self, *settings: str) -> "subprocess.Popen[str]":
         changes = [word for setting in settings for word in ("--set", setting)]
-        return start_train(self._network, "--resume", self.root, "--ray", "local", "--json", *changes)
+        return start_train(self._network, "--resume", self.root, "--ray", self._address, "--json", *changes)
 
     def _kill(self) -> None:
         self.process.kill()

@@ -63,6 +63,8 @@ class RayLearner:
         self._lock = threading.RLock()
         self._journal: list[_Update | _Save] = []
         self._failures = 0
+        self._most = run.config.ranks
+        """Ranks that may find room: one fewer after each time that they did not."""
         self._closed = False
         self.ended: Future[None] = Future()
         self._ranks, self._group = self._begin()
@@ -149,14 +151,15 @@ class RayLearner:
         try:
             ranks = ActorRanks(starts, rank_resources(cluster), cluster.start_seconds)
         except NoRoom:
-            raise RankEnded("the ranks of the learner have found no room in time") from None
+            self._most = max(1, world - 1)
+            raise RankEnded(f"{world} ranks of the learner have found no room in time") from None
         group = RankGroup(ranks, cluster.heartbeat_seconds)
         try:
             self._opened: Opened = group.opened()
         except BaseException:
             group.close()
             raise
-        self._epoch = epoch
+        self._epoch, self._most = epoch, config.ranks
         fewer = {} if world == config.ranks else {"wanted": config.ranks}
         self._events.write("up", "learner", epoch, pids=ranks.pids, ranks=world, replicas=replicas, **fewer)
         group.ended.add_done_callback(lambda ended: self._hear_of_end(group, ended))
@@ -171,7 +174,7 @@ class RayLearner:
                 raise RankEnded("no node is left that has room for a rank of the learner")
             time.sleep(_SECONDS_BETWEEN_LOOKS)
             waited += _SECONDS_BETWEEN_LOOKS
-        return fewer_ranks(config.ranks, config.replicas, room)
+        return fewer_ranks(config.ranks, config.replicas, min(room, self._most))
 
     def _start(self, rank: int, world: int, replicas: int) -> RankStart:
         place = RankPlace(rank, world, replicas, "", self._placement)

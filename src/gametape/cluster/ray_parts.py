@@ -73,9 +73,9 @@ class RayParts:
         gpus = config.cluster.rank_gpus
         if config.device == "cuda" and not gpus:
             raise BadInput('device: "cuda" on a cluster needs cluster.rank_gpus = 1')
-        device = "cuda" if gpus and config.device != "cpu" else "cpu"
-        dtype = ("bfloat16" if device == "cuda" else "float32") if config.dtype == "auto" else config.dtype
-        return Placement(device, dtype)
+        if gpus and config.device != "cpu":
+            return Placement("cuda", "bfloat16" if config.dtype == "auto" else config.dtype)
+        return Placement("cpu", "float32" if config.dtype == "auto" else config.dtype)
 
     def plan_memory(self, *_arguments: Any) -> None:
         """Each rank and each sampler finds out where it is."""

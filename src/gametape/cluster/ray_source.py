@@ -156,7 +156,8 @@ class RaySource:
             try:
                 await self._attend(sampler, first)
             except _SamplerLost as lost:
-                failures = 1 if sampler.useful else failures + 1
+                if sampler.machine or not self._up:  # one for which there is no room harms nobody while others work
+                    failures = 1 if sampler.useful else failures + 1
                 self._give_up(sampler, first, str(lost))
                 if failures > self._config.restarts:
                     self._finished.put_nowait(SamplerFailure(f"sampler {place} failed {failures} times: {lost}"))
