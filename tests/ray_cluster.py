@@ -83,8 +83,8 @@ def kill_node(network: str) -> None:
 
 
 def environment() -> Mapping[str, str]:
-    """With Ray on the path, a token of these tests alone, and nodes that are missed soon. Tests of one machine share its
-    processors: a thread for each process."""
+    """With Ray on the path, a token of these tests alone, nodes that are missed soon, and a thread for each process,
+    because all of them share one machine."""
     paths = [str(RAY), *filter(None, [os.environ.get("PYTHONPATH")])]
     quick = {"initial_delay_ms": 1000, "period_ms": 500, "timeout_ms": 1000, "failure_threshold": 5}
     return {
