@@ -90,6 +90,7 @@ def environment() -> Mapping[str, str]:
     return {
         **os.environ,
         **{f"RAY_health_check_{name}": str(value) for name, value in quick.items()},
+        "RAY_memory_monitor_refresh_ms": "0",
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN": TOKEN,
         "PYTHONPATH": os.pathsep.join(paths),

@@ -24,6 +24,8 @@ def prepare_ray(address: str) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if address == LOCAL:
         os.environ.setdefault("RAY_worker_niceness", "0")  # samplers and ranks are the work, not something beside it
+        # Ray would kill them as soon as the machine is nearly full, whoever has filled it.
+        os.environ.setdefault("RAY_memory_monitor_refresh_ms", "0")
     if address == LOCAL and _MODE not in os.environ:
         os.environ[_MODE] = "token"
         os.environ[_TOKEN] = secrets.token_hex(32)
