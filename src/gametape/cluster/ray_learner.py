@@ -20,7 +20,7 @@ from torch import Tensor
 from gametape.cluster.event_log import EventLog
 from gametape.cluster.nodes import living_nodes
 from gametape.cluster.placement import fewer_ranks, parts_that_fit, rank_resources
-from gametape.cluster.ray_ranks import ActorRanks, NoRoom
+from gametape.cluster.ray_ranks import ActorRanks, NoRoom, NotBegun
 from gametape.cluster.stored_weights import StoredWeights
 from gametape.core.errors import BadInput
 from gametape.engines.torch.device import Placement
@@ -67,7 +67,7 @@ class RayLearner:
         """Ranks that may find room: one fewer after each time that they did not."""
         self._closed = False
         self.ended: Future[None] = Future()
-        self._ranks, self._group = self._begin()
+        self._ranks, self._group = self._begin_first()
 
     @property
     def parameters(self) -> int:
@@ -143,6 +143,15 @@ class RayLearner:
                 with suppress(InvalidStateError):
                     entry.written.set_exception(error)
 
+    def _begin_first(self) -> tuple[ActorRanks, RankGroup]:
+        while True:
+            try:
+                return self._begin()
+            except RankEnded:
+                self._failures += 1
+                if self._failures > self._run.config.cluster.restarts:
+                    raise
+
     def _begin(self) -> tuple[ActorRanks, RankGroup]:
         config, cluster = self._run.config, self._run.config.cluster
         world, replicas = self._places()
@@ -153,6 +162,8 @@ class RayLearner:
         except NoRoom:
             self._most = max(1, world - 1)
             raise RankEnded(f"{world} ranks of the learner have found no room in time") from None
+        except NotBegun as error:
+            raise RankEnded(f"{world} ranks of the learner {error}") from None
         group = RankGroup(ranks, cluster.heartbeat_seconds)
         try:
             self._opened: Opened = group.opened()

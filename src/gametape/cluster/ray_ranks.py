@@ -24,6 +24,10 @@ class NoRoom(Exception):
     """Not all ranks have found a place in time."""
 
 
+class NotBegun(Exception):
+    """Ranks have ended, or said nothing, before they began to learn. Its text says how."""
+
+
 class ActorRanks:
     """A `RankTransport`. Actors that are close to each other are taken where there is a choice."""
 
@@ -36,6 +40,9 @@ class ActorRanks:
         self._polls: dict[Any, int] = {}
         try:
             self._begin(starts, resources, start_seconds)
+        except RayError as error:
+            self.kill()
+            raise NotBegun(f"have not begun: {type(error).__name__}") from error
         except BaseException:
             self.kill()
             raise
