@@ -52,6 +52,9 @@ def config(tmp_path: Path) -> Path:
         ("algorithm.x=1", "algorithm.x: there is no such setting (Rlvr has none)"),
         ("arm=no.module:Class", "the module must be importable"),
         ("rl.lenght=1", "did you mean rl.normalizer_tokens?"),
+        ("cluster.samplers=0", "--set: cluster.samplers: "),
+        ("cluster.heartbeat_seconds=0.5", "--set: cluster.heartbeat_seconds: "),
+        ("cluster.workers=2", "cluster.workers: there is no such setting"),
     ],
 )
 def test_a_refused_run_leaves_nothing_and_says_one_line(config: Path, change: str, says: str, tmp_path: Path) -> None:

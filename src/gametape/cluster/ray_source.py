@@ -34,7 +34,8 @@ from gametape.train.sampler_messages import (
 
 CombineStates = Callable[[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]]
 """What annotators know together, from that, and what one of them knew before and knows now."""
-_SECONDS_TO_END = 5.0
+_LONGEST_PAUSE = 30.0
+"""Seconds before another sampler begins where several have failed: what they died of may pass."""
 _SLICE = 1.0
 
 
@@ -149,8 +150,7 @@ class RaySource:
 
     async def _keep(self, place: int) -> None:
         """See to it that there is a sampler in this place, until there is no point in it."""
-        failures = 0
-        first = True
+        failures, first = 0, True
         while True:
             sampler = self._begin(place)
             try:
@@ -165,6 +165,7 @@ class RaySource:
             finally:
                 ray.kill(sampler.actor)
             first = False
+            await asyncio.sleep(min(_LONGEST_PAUSE, 2.0**failures - 2.0))
 
     def _begin(self, place: int) -> _Sampler:
         wanted = sampler_resources(self._config)
