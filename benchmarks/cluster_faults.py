@@ -66,15 +66,11 @@ def main() -> None:
         sys.exit(why)
     recoveries: list[Recovery] = []
     with own_network() as network, tempfile.TemporaryDirectory(prefix="gametape-faults-") as place:
-        run = FaultyRun(Path(place) / "run", network, options.seed)
-        try:
+        with FaultyRun(Path(place) / "run", network, options.seed) as run:
             for kind in schedule(options.faults, options.seed):
                 recoveries.append(run.suffer(kind))
                 print(recoveries[-1], flush=True)
-            answer = run.finish()
-        finally:
-            run.close()
-        counts = check_ledger(answer, run.root)
+            counts = check_ledger(run.finish(), run.root)
     cluster = CONFIG["cluster"]
     text = "\n".join(
         [

@@ -7,9 +7,10 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from gametape.cluster.event_log import EVENTS
 from gametape.core.config import RunConfig
@@ -73,7 +74,19 @@ class FaultyRun:
         self.root, self._network, self._address, self._dice = root, network, address, random.Random(seed)
         directory = RunDirectory(root)
         directory.create(RunConfig.model_validate(CONFIG | changes))
+        self._checkpoints = directory.checkpoints
+        self._checkpoints.mkdir()
+        # A small disk, which can be filled.
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", self._checkpoints], check=True)
         self.process = self._start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        if self.process.poll() is None:
+            self._kill()
+        subprocess.run(["umount", "--lazy", self._checkpoints], check=True)
 
     @property
     def events(self) -> list[dict[str, Any]]:
@@ -116,7 +129,7 @@ class FaultyRun:
     def finish(self, updates: int = 2) -> dict[str, Any]:
         """End it there and then, and go on for a few updates more."""
         self._kill()
-        last = checkpoints.latest(self.root / "checkpoints")
+        last = checkpoints.latest(self._checkpoints)
         assert last is not None
         episodes = checkpoints.load_state(last)["progress"]["episodes"] + 4 * updates
         self.process = self._start(f"episodes={episodes}")
@@ -124,10 +137,6 @@ class FaultyRun:
         assert self.process.returncode == 0, errors
         answer: dict[str, Any] = json.loads(out.splitlines()[-1])
         return answer
-
-    def close(self) -> None:
-        if self.process.poll() is None:
-            self._kill()
 
     def _start(self, *settings: str) -> "subprocess.Popen[str]":
         changes = [word for setting in settings for word in ("--set", setting)]
@@ -165,20 +174,19 @@ class FaultyRun:
 
     def _fill_disk(self, kind: FaultKind) -> Recovery:
         """The place of the checkpoints has no room for another one."""
-        place = self.root / "checkpoints"
-        began = time.time()
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", place], check=True)
-        try:
-            _, errors = self.process.communicate()
-        finally:
-            subprocess.run(["umount", place], check=True)
+        filler, began = self._checkpoints / "filler", time.time()
+        with filler.open("wb", buffering=0) as file, suppress(OSError):
+            while True:
+                file.write(bytes(1 << 12))
+        _, errors = self.process.communicate()
+        filler.unlink()
         assert self.process.returncode == 3, errors
         assert "could not be written: No space left on device" in errors, errors
         return self._begin_again(kind, time.time() - began, self.updates)
 
     def _begin_again(self, kind: FaultKind, noticed: float, before: int) -> Recovery:
         began = time.time()
-        last = checkpoints.latest(self.root / "checkpoints")
+        last = checkpoints.latest(self._checkpoints)
         assert last is not None
         self.process = self._start()
         self._wait(lambda: self.updates < before, "what comes again to be dropped") if before > int(last.name) else None

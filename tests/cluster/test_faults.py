@@ -22,13 +22,9 @@ def network() -> Iterator[str]:
 @pytest.mark.parametrize("part", ["sampler", "rank", "driver", "disk"])
 def test_what_dies_or_hangs_loses_no_prompt_and_plays_none_twice(network: str, part: str, tmp_path: Path) -> None:
     kinds: list[FaultKind] = [kind for kind in FAULTS if kind.startswith(part)]
-    run = FaultyRun(tmp_path / "run", network, seed=len(part))
-    try:
+    with FaultyRun(tmp_path / "run", network, seed=len(part)) as run:
         recoveries = [run.suffer(kind) for kind in kinds]
-        answer = run.finish()
-    finally:
-        run.close()
-    counts = check_ledger(answer, run.root)
+        counts = check_ledger(run.finish(), run.root)
     assert counts["learned"] > 0
     for recovery in recoveries:
         print(recovery)

@@ -28,8 +28,7 @@ def nodes() -> Iterator[tuple[str, str]]:
 
 def test_a_node_that_dies_loses_no_prompt_and_nothing_is_played_twice(nodes: tuple[str, str], tmp_path: Path) -> None:
     first, second = nodes
-    run = FaultyRun(tmp_path / "run", first, seed=0, address=f"{NODES[0]}:{PORT}")
-    try:
+    with FaultyRun(tmp_path / "run", first, seed=0, address=f"{NODES[0]}:{PORT}") as run:
         run.get_on(2)
         there = set(processes_of(second))
         parts = [event for event in run.events if {event.get("pid"), *event.get("pids", ())} & there]
@@ -39,8 +38,5 @@ def test_a_node_that_dies_loses_no_prompt_and_nothing_is_played_twice(nodes: tup
         run.get_on(4)
         lost = {event["part"] for event in run.events[known:] if event["event"] == "lost"}
         assert lost >= {event["part"] for event in parts}
-        answer = run.finish()
-    finally:
-        run.close()
-    counts = check_ledger(answer, run.root)
+        counts = check_ledger(run.finish(), run.root)
     assert counts["learned"] > 8
