@@ -65,12 +65,15 @@ def main() -> None:
     if why := missing():
         sys.exit(why)
     recoveries: list[Recovery] = []
-    with own_network() as network, tempfile.TemporaryDirectory(prefix="gametape-faults-") as place:
-        with FaultyRun(Path(place) / "run", network, options.seed) as run:
-            for kind in schedule(options.faults, options.seed):
-                recoveries.append(run.suffer(kind))
-                print(recoveries[-1], flush=True)
-            counts = check_ledger(run.finish(), run.root)
+    with (
+        own_network() as network,
+        tempfile.TemporaryDirectory(prefix="gametape-faults-") as place,
+        FaultyRun(Path(place) / "run", network, options.seed) as run,
+    ):
+        for kind in schedule(options.faults, options.seed):
+            recoveries.append(run.suffer(kind))
+            print(recoveries[-1], flush=True)
+        counts = check_ledger(run.finish(), run.root)
     cluster = CONFIG["cluster"]
     text = "\n".join(
         [
