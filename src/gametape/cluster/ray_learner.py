@@ -8,7 +8,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, InvalidStateError
+from concurrent.futures import Future, InvalidStateError, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +22,7 @@ from gametape.cluster.nodes import living_nodes
 from gametape.cluster.placement import fewer_ranks, parts_that_fit, rank_resources
 from gametape.cluster.ray_ranks import ActorRanks, NoRoom, NotBegun
 from gametape.cluster.stored_weights import StoredWeights
-from gametape.core.errors import BadInput
+from gametape.core.errors import BadInput, GametapeError
 from gametape.engines.torch.device import Placement
 from gametape.train import checkpoints
 from gametape.train.batch import TrainBatch, TrainSample
@@ -35,6 +35,7 @@ from gametape.train.update_metrics import UpdateMetrics
 
 T = TypeVar("T")
 _SECONDS_BETWEEN_LOOKS = 1.0
+_SECONDS_TO_TELL = 5.0
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,10 @@ class RayLearner:
                 except RankEnded as lost:
                     self._note_loss(lost)
                     continue
+                except GametapeError:
+                    if not _is_dying(self._group):
+                        raise
+                    continue
                 self._journal += [then] if then else []
                 return done
 
@@ -200,7 +205,7 @@ class RayLearner:
             threading.Thread(target=self._recover, args=(group,), daemon=True, name="recovery").start()
 
     def _recover(self, group: RankGroup) -> None:
-        with self._lock, suppress(RankEnded, BadInput):
+        with self._lock, suppress(GametapeError):
             if self._group is group and not self._closed:
                 self._with_group(lambda _group: None)
 
@@ -225,8 +230,9 @@ class RayLearner:
         while saved := checkpoints.latest(self._run.directory.checkpoints):
             try:
                 self._group.call("load", saved.absolute())
-            except BadInput:  # a newer one may have taken its place meanwhile
-                if checkpoints.latest(self._run.directory.checkpoints) == saved:
+            except BadInput:
+                replaced = checkpoints.latest(self._run.directory.checkpoints) != saved
+                if not replaced:
                     raise
                 continue
             return int(saved.name)
@@ -256,10 +262,20 @@ def _save(group: RankGroup, entry: _Save) -> None:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def tell(written: "Future[None]") -> None:
+        """If the ranks die of it, those that follow will do it again."""
         error = written.exception()
-        if isinstance(error, RankEnded):
+        if isinstance(error, RankEnded) or (error and _is_dying(group)):
             return
         with suppress(InvalidStateError):
             entry.written.set_exception(error) if error else entry.written.set_result(None)
 
-    group.save(entry.directory).add_done_callback(tell)
+    def hear(written: "Future[None]") -> None:
+        threading.Thread(target=tell, args=(written,), daemon=True, name="checkpoint").start()
+
+    group.save(entry.directory).add_done_callback(hear)
+
+
+def _is_dying(group: RankGroup) -> bool:
+    """Whether an error is one of the group itself: a rank that misses another one may say that it could not read or
+    write, before anybody knows that the other one is gone."""
+    return bool(wait((group.ended,), _SECONDS_TO_TELL).done)
