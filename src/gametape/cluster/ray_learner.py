@@ -121,12 +121,11 @@ class RayLearner:
                     if self._group.ended.done():
                         self._begin_again()
                     done = work(self._group)
-                except RankEnded as lost:
-                    self._note_loss(lost)
-                    continue
-                except GametapeError:
-                    if not _is_dying(self._group):
+                except GametapeError as error:
+                    lost = error if isinstance(error, RankEnded) else _death_of(self._group)
+                    if lost is None:
                         raise
+                    self._note_loss(lost)
                     continue
                 self._journal += [then] if then else []
                 return done
@@ -231,7 +230,7 @@ class RayLearner:
             try:
                 self._group.call("load", saved.absolute())
             except BadInput:
-                replaced = checkpoints.latest(self._run.directory.checkpoints) != saved
+                replaced = checkpoints.latest(self._run.directory.checkpoints) != saved  # and deleted, meanwhile
                 if not replaced:
                     raise
                 continue
@@ -264,7 +263,7 @@ def _save(group: RankGroup, entry: _Save) -> None:
     def tell(written: "Future[None]") -> None:
         """If the ranks die of it, those that follow will do it again."""
         error = written.exception()
-        if isinstance(error, RankEnded) or (error and _is_dying(group)):
+        if isinstance(error, RankEnded) or (error and _death_of(group)):
             return
         with suppress(InvalidStateError):
             entry.written.set_exception(error) if error else entry.written.set_result(None)
@@ -275,7 +274,10 @@ def _save(group: RankGroup, entry: _Save) -> None:
     group.save(entry.directory).add_done_callback(hear)
 
 
-def _is_dying(group: RankGroup) -> bool:
-    """Whether an error is one of the group itself: a rank that misses another one may say that it could not read or
-    write, before anybody knows that the other one is gone."""
-    return bool(wait((group.ended,), _SECONDS_TO_TELL).done)
+def _death_of(group: RankGroup) -> RankEnded | None:
+    """What has become of the group, where it has just told of an error: a rank that misses another one may say that it
+    could not read or write, before anybody knows that the other one is gone."""
+    if not wait((group.ended,), _SECONDS_TO_TELL).done:
+        return None
+    error = group.ended.exception()
+    return error if isinstance(error, RankEnded) else None
