@@ -70,14 +70,17 @@ def is_there(pid: int) -> bool:
 class FaultyRun:
     """A run under way. The driver's processes are found by what the run itself writes down."""
 
-    def __init__(self, root: Path, network: str, seed: int, address: str = "local", **changes: Any) -> None:
+    def __init__(self, root: Path, network: str, seed: int, address: str = "local", own_disk: bool = True) -> None:
+        """`own_disk` is a small one for checkpoints, which can be filled. Processes in other networks that are there
+        already do not see it."""
         self.root, self._network, self._address, self._dice = root, network, address, random.Random(seed)
         directory = RunDirectory(root)
-        directory.create(RunConfig.model_validate(CONFIG | changes))
+        directory.create(RunConfig.model_validate(CONFIG))
         self._checkpoints = directory.checkpoints
-        self._checkpoints.mkdir()
-        # A small disk, which can be filled.
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", self._checkpoints], check=True)
+        self._own_disk = own_disk
+        if own_disk:
+            self._checkpoints.mkdir()
+            subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", self._checkpoints], check=True)
         self.process = self._start()
 
     def __enter__(self) -> Self:
@@ -86,7 +89,8 @@ class FaultyRun:
     def __exit__(self, *_error: object) -> None:
         if self.process.poll() is None:
             self._kill()
-        subprocess.run(["umount", "--lazy", self._checkpoints], check=True)
+        if self._own_disk:
+            subprocess.run(["umount", "--lazy", self._checkpoints], check=True)
 
     @property
     def events(self) -> list[dict[str, Any]]:

@@ -28,7 +28,7 @@ def nodes() -> Iterator[tuple[str, str]]:
 
 def test_a_node_that_dies_loses_no_prompt_and_nothing_is_played_twice(nodes: tuple[str, str], tmp_path: Path) -> None:
     first, second = nodes
-    with FaultyRun(tmp_path / "run", first, seed=0, address=f"{NODES[0]}:{PORT}") as run:
+    with FaultyRun(tmp_path / "run", first, seed=0, address=f"{NODES[0]}:{PORT}", own_disk=False) as run:
         run.get_on(2)
         there = set(processes_of(second))
         parts = [event for event in run.events if {event.get("pid"), *event.get("pids", ())} & there]

@@ -23,9 +23,11 @@ from gametape.cluster.placement import fewer_ranks, parts_that_fit, rank_resourc
 from gametape.cluster.ray_ranks import ActorRanks, NoRoom, NotBegun
 from gametape.cluster.stored_weights import StoredWeights
 from gametape.core.errors import BadInput, GametapeError
+from gametape.engines.model_names import SHARDS
 from gametape.engines.torch.device import Placement
 from gametape.train import checkpoints
 from gametape.train.batch import TrainBatch, TrainSample
+from gametape.train.checkpoint_shards import NotWritten
 from gametape.train.rank_group import RankEnded, RankGroup
 from gametape.train.rank_process import Opened, RankStart
 from gametape.train.rollouts import TargetMetrics
@@ -265,6 +267,10 @@ def _save(group: RankGroup, entry: _Save) -> None:
         error = written.exception()
         if isinstance(error, RankEnded) or (error and _death_of(group)):
             return
+        if error is None and not (entry.directory / SHARDS).is_dir():
+            error = NotWritten(
+                "the driver does not see what the ranks wrote: all nodes must share the run's file system"
+            )
         with suppress(InvalidStateError):
             entry.written.set_exception(error) if error else entry.written.set_result(None)
 
