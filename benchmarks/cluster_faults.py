@@ -48,8 +48,9 @@ def table(recoveries: list[Recovery]) -> str:
     for kind in FAULTS:
         if found := by_kind.get(kind):
             noticed, recovered = [one.noticed for one in found], [one.recovered for one in found]
+            seen = f"{median(noticed):.1f}, {max(noticed):.1f}" if any(noticed) else "by whoever starts it again"
             rows.append(
-                f"| {kind} | {len(found)} | {median(noticed):.1f}, {max(noticed):.1f} | "
+                f"| {kind} | {len(found)} | {seen} | "
                 f"{median(recovered):.1f}, {max(recovered):.1f} | {sum(one.requests for one in found)} | "
                 f"{sum(one.updates for one in found)} |"
             )
