@@ -17,7 +17,8 @@ class EventLog:
         self._path, self._lock = directory / EVENTS, threading.Lock()
 
     def write(self, event: EventKind, part: str, epoch: int, **values: Any) -> None:
-        """`part` is `sampler 0` or `learner`; `epoch` counts what was begun in a run, so that no two are the same."""
+        """`part` is `sampler 0` or `learner`; `epoch` counts what the driver has begun, so that no two of its parts
+        have the same."""
         line = {"time": round(time.time(), 3), "event": event, "part": part, "epoch": epoch, **values}
         with self._lock, self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
