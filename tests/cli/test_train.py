@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,9 @@ def config(tmp_path: Path) -> Path:
         ("algorithm.x=1", "algorithm.x: there is no such setting (Rlvr has none)"),
         ("arm=no.module:Class", "the module must be importable"),
         ("rl.lenght=1", "did you mean rl.normalizer_tokens?"),
+        ("cluster.samplers=0", "--set: cluster.samplers: "),
+        ("cluster.heartbeat_seconds=0.5", "--set: cluster.heartbeat_seconds: "),
+        ("cluster.workers=2", "cluster.workers: there is no such setting"),
     ],
 )
 def test_a_refused_run_leaves_nothing_and_says_one_line(config: Path, change: str, says: str, tmp_path: Path) -> None:
@@ -90,6 +94,17 @@ def test_a_refusal_does_not_wait_for_torch(tmp_path: Path) -> None:
     script += "except SystemExit as end: print(end.code, 'torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "2 False", done.stderr
+
+
+@pytest.mark.skipif(find_spec("ray") is not None, reason="Ray is installed")
+def test_without_ray_it_says_how_to_get_it(config: Path, tmp_path: Path) -> None:
+    ran = run_plainly("train", config, "--out", tmp_path / "x", "--ray", "local", cwd=tmp_path)
+    assert ran.code == 3
+    assert ran.err.startswith("gametape: --ray needs Ray: ")
+    assert "pip install" in ran.err
+    assert "[scale]" in ran.err
+    assert ran.err.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["run.toml"]
 
 
 def test_a_run_needs_no_file(tmp_path: Path) -> None:

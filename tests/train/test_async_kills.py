@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,10 @@ import pytest
 from gametape.core.config import RunConfig
 from gametape.tasks.katas.generator import make_katas
 from gametape.train import checkpoints
-from gametape.train.run_directory import RunDirectory, read_metrics
+from gametape.train.run_directory import RunDirectory
 from tests.engines.tiny import HERMES, tiny_network, write_directory
 from tests.patience import HANG, wait_until
+from tests.train.ledger import check_ledger
 
 ROOT = Path(__file__).parents[2]
 LONG_TASKS = ("double", "greet", "largest")
@@ -112,35 +112,6 @@ def run_with_kills(tmp_path: Path, model: Path, kills: int, episodes: int) -> tu
         time.sleep(dice.uniform(0, 3))
         kill(process)
     return finish(root, tmp_path / "home"), root
-
-
-def check_ledger(answer: dict[str, Any], root: Path) -> Counter[str]:
-    """Every request is in exactly one place; returns how many there are in which, long ones apart."""
-    updates = [line for line in read_metrics(root / "metrics.jsonl") if line["kind"] == "update"]
-    last = checkpoints.latest(root / "checkpoints")
-    assert last is not None
-    state = checkpoints.load_state(last)
-    progress = state["progress"]
-    places = {
-        "learned": [number for line in updates for number in line["requests"]],
-        "stale": [number for line in updates for number in line["dropped_requests"]],
-        "waiting": [group["request"]["number"] for group in progress["waiting"]],
-        "under way": [one["number"] for one in progress["ordered"] if one["purpose"] == "train"],
-    }
-    everywhere = [number for numbers in places.values() for number in numbers]
-    assert sorted(everywhere) == list(range(progress["requests"]))
-    finished = [*places["learned"], *places["stale"], *places["waiting"]]
-    assert sorted(state["coach"]["done"]) == sorted(finished)
-    assert state["coach"]["begun"] == state["coach"]["done"]
-    assert 2 * len([*places["learned"], *places["stale"]]) == answer["episodes"] == progress["episodes"]
-    assert 2 * len(places["stale"]) == answer["dropped"]
-    assert [line["step"] for line in updates] == list(range(1, progress["step"] + 1))
-    long = {
-        number for line in updates for number, turns in zip(line["requests"], line["turns"], strict=True) if turns > 6
-    }
-    counts = Counter({place: len(numbers) for place, numbers in places.items()})
-    counts["learned, long"] = len(long)
-    return counts
 
 
 def test_a_kill_loses_no_prompt_and_plays_none_twice(

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,7 @@ from gametape.record.home import home_directory
 
 if TYPE_CHECKING:
     from gametape.core.config import RunConfig
+    from gametape.train.run_parts import RunParts
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -47,6 +49,10 @@ def train(
         bool,
         typer.Option("--allow-shared", help="Also train on tasks in shared mode, where a verdict can be forged."),
     ] = False,
+    ray: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Train on this Ray cluster; local starts one here. See [cluster]."),
+    ] = None,
     defaults: Annotated[
         bool, typer.Option("--defaults", help="Print every setting with its default, as TOML.")
     ] = False,
@@ -70,6 +76,10 @@ def train(
     layered unless reward.kind says pass_rate or binary. It trains on the GPU where there is one (device, dtype).
     context.tokens shortens the window or, with context.rope_scaling, lengthens it. --defaults prints every setting.
 
+    With --ray samplers and the ranks of the learner are processes on a Ray cluster, as [cluster] says; rollouts are
+    then sampled beside learning, as with rl.asynchronous. RUN must lie where every node sees it. What dies is begun
+    again, and no prompt is lost or learned from twice.
+
     Tasks in shared mode run the agent's code in one process with their tests, where a verdict can be forged; they are
     refused unless --allow-shared or allow_shared = true asks for them.
 
@@ -83,6 +93,7 @@ def train(
       gametape train --model ./Qwen3-0.6B --tasks suites/mined --arm rlvr_ttf --set lora.rank=32 --set episodes=2000
       gametape train configs/rlvr-moderate.toml --out runs/first
       gametape train configs/rlvr-moderate.toml --out runs/second --seed 1 --set rl.group_size=16
+      gametape train configs/rlvr-moderate.toml --out runs/third --ray local --set cluster.samplers=2
       gametape train --resume runs/first
       gametape train --resume runs/first --set episodes=8000
     """
@@ -97,12 +108,17 @@ def train(
 
     home = home_directory(home)
     changes = [*(changes or []), *(["allow_shared=true"] if allow_shared else [])]
+    if ray is not None:
+        from gametape.cluster.access import prepare_ray
+
+        prepare_ray(ray)
+        changes.append("rl.asynchronous=true")
     options = {"model": model, "tasks": tasks, "arm": arm, "seed": seed}
     given = {name: value for name, value in options.items() if value is not None}
     root, settings = _open_run(config, out, resume, given, changes)
     check_early(settings, home)
     try:
-        answer = _run_training(root, settings, home, resumed=resume is not None)
+        answer = _run_training(root, settings, home, resume is not None, ray)
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted; go on with: {command_line('train', '--resume', root)}") from None
     emit(answer, as_json, _show)
@@ -160,7 +176,7 @@ def free_name(wanted: Path) -> Path:
     return path
 
 
-def _run_training(root: Path, config: "RunConfig", home: Path | None, resumed: bool) -> dict[str, Any]:
+def _run_training(root: Path, config: "RunConfig", home: Path | None, resumed: bool, ray: str | None) -> dict[str, Any]:
     from gametape.core.errors import MissingDependency
     from gametape.record.installation import install_extra
 
@@ -175,7 +191,16 @@ def _run_training(root: Path, config: "RunConfig", home: Path | None, resumed: b
         changed = directory.change_config(config)
         with TrainView(config) as view:
             view.show_start(directory.root, changed)
-            return asyncio.run(run(config, directory, home_directory(home), view.callbacks))
+            with _parts(ray, config) as parts:
+                return asyncio.run(run(config, directory, home_directory(home), view.callbacks, parts=parts))
+
+
+def _parts(ray: str | None, config: "RunConfig") -> "AbstractContextManager[RunParts | None]":
+    if ray is None:
+        return nullcontext()
+    from gametape.cluster.ray_parts import open_cluster
+
+    return open_cluster(ray, config)
 
 
 def _show(answer: dict[str, Any]) -> None:

@@ -3,13 +3,16 @@
 Plain data, so that a run can store it in its checkpoints.
 """
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from pydantic import TypeAdapter
 
 from gametape.coach.gates import ForkTrial
 from gametape.core.hint import Hint, HintGates
+
+T = TypeVar("T")
 
 _RECENT = 32
 """How many measured gaps of a type are kept: those of the latest policies."""
@@ -43,6 +46,20 @@ class HintTypeStatistics:
     def record_gap(self, gap: float) -> None:
         self.gaps = [*self.gaps, gap][-_RECENT:]
 
+    def with_news(self, before: "HintTypeStatistics", after: "HintTypeStatistics") -> "HintTypeStatistics":
+        """These, and what has come between two states of another coach's. Of two trials the later one counts."""
+        newer = (after.tried_by, after.trial.forks) >= (self.tried_by, self.trial.forks)
+        latest = after if after.trial != before.trial and newer else self
+        return HintTypeStatistics(
+            located=self.located + after.located - before.located,
+            used=self.used + after.used - before.used,
+            run=_with_news(self.run, before.run, after.run),
+            passed=_with_news(self.passed, before.passed, after.passed),
+            gaps=[*self.gaps, *appended(before.gaps, after.gaps)][-_RECENT:],
+            trial=latest.trial,
+            tried_by=latest.tried_by,
+        )
+
 
 @dataclass
 class HintStatistics:
@@ -59,6 +76,15 @@ class HintStatistics:
         counts.located += 1
         counts.used += used
         _count_gates(gates, counts.run, counts.passed)
+
+    def with_news(self, before: "HintStatistics", after: "HintStatistics") -> "HintStatistics":
+        """These, and what has come between two states of another coach's."""
+        none = HintTypeStatistics()
+        types = {
+            kind: self.types.get(kind, none).with_news(before.types.get(kind, none), new)
+            for kind, new in after.types.items()
+        }
+        return HintStatistics({**self.types, **types})
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -94,3 +120,16 @@ def _count_gates(gates: HintGates, run: dict[str, int], passed: dict[str, int]) 
         if gate is not None:
             run[name] = run.get(name, 0) + 1
             passed[name] = passed.get(name, 0) + gate.passed
+
+
+def _with_news(known: dict[str, int], before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
+    return {**known, **{name: known.get(name, 0) + count - before.get(name, 0) for name, count in after.items()}}
+
+
+def appended(before: Sequence[T], after: Sequence[T]) -> Sequence[T]:
+    """What is new at the end of a list, of which the oldest entries may have gone."""
+    for gone in range(len(before) + 1):
+        kept = before[gone:]
+        if list(after[: len(kept)]) == list(kept):
+            return after[len(kept) :]
+    return after

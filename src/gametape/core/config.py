@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, JsonValue, model_validator
 
 from gametape.core.base_model import Fraction
+from gametape.core.cluster_config import ClusterConfig
 from gametape.core.config_document import with_current_keys, with_defaults_by_model
 from gametape.core.config_section import AtLeastOne, AtLeastZero, ConfigSection, Natural, Positive
 from gametape.core.observation_config import AlarmConfig, CheckpointConfig, EvalConfig, IntervalUnit, WatchConfig
@@ -302,6 +303,7 @@ class RunConfig(ConfigSection):
     checkpoint: CheckpointConfig = CheckpointConfig()
     alarms: AlarmConfig = AlarmConfig()
     watch: WatchConfig = WatchConfig()
+    cluster: ClusterConfig = ClusterConfig()
 
     @model_validator(mode="before")
     @classmethod

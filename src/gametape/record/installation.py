@@ -13,6 +13,7 @@ _EXTRAS = {
     "train": ("accelerate", "gguf", "llguidance", "safetensors", "torch", "transformers"),
     "semantic": ("numpy",),
     "otel": ("opentelemetry",),
+    "scale": ("ray",),
 }
 """The packages of each extra in pyproject.toml, by the names they are imported under."""
 

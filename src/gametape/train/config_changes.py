@@ -25,6 +25,7 @@ RESUMABLE_SETTINGS = (
     "dtype",
     "ranks",
     "replicas",
+    "cluster.*",
 )
 
 

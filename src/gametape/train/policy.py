@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.distributed.tensor import DTensor
-from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 from transformers.utils.logging import disable_progress_bar
 
 from gametape.core.config import LoraConfig, TinyConfig
@@ -122,7 +122,18 @@ class TrainablePolicy:
 
 def load_policy(directory: Path, placement: Placement = CPU_FLOAT32) -> TrainablePolicy:
     """From a directory that `transformers` could load, in float32 and on the CPU: the learner moves what it shards."""
-    network = load_network(directory, torch.float32)
+    return _described(load_network(directory, torch.float32), directory, placement)
+
+
+def outline_policy(directory: Path, placement: Placement) -> TrainablePolicy:
+    """A policy without its weights, for a process that neither samples nor learns."""
+    auto: Any = AutoModelForCausalLM
+    with torch.device("meta"):
+        network = auto.from_config(AutoConfig.from_pretrained(directory))
+    return _described(network, directory, placement)
+
+
+def _described(network: Any, directory: Path, placement: Placement) -> TrainablePolicy:
     files = {
         path.name: path.read_bytes()
         for path in directory.iterdir()

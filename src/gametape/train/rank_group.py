@@ -1,22 +1,15 @@
-"""The processes of a learner, seen from the one that started them: calls that all of them obey, and what is done when
+"""The ranks of a learner, seen from the process that started them: calls that all of them obey, and what is done when
 one dies, fails or hangs."""
 
-import multiprocessing
-import pickle
 import queue
 import threading
 import time
-from collections.abc import Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
-from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from gametape.core.errors import GametapeError
-from gametape.train.rank_messages import Answer, Failed, Message, RankCall, Saved, receive, send
-from gametape.train.rank_process import RankStart, rank_main
+from gametape.train.rank_messages import Answer, Failed, Message, RankCall, Saved
 
 _SECONDS_TO_START = 600.0
 _SECONDS_TO_BLAME = 1.0
@@ -25,17 +18,58 @@ _SECONDS_TO_END = 5.0
 
 
 class RankEnded(GametapeError):
-    """A process of the learner is gone, and with it the others. What is on disk is whole."""
+    """A rank of the learner is gone, and with it the others. What is on disk is whole."""
 
     exit_code = 3
 
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"{reason}; --resume goes on after the last checkpoint")
+        self.reason = reason
+
+
+class RankTransport(Protocol):
+    """What runs the ranks and carries messages to and from them: processes of this machine, or actors of a cluster."""
+
+    @property
+    def world(self) -> int:
+        """How many ranks there are."""
+        ...
+
+    def send(self, call: RankCall | None) -> None:
+        """To every rank, as far as it is there; None ends it."""
+        ...
+
+    def receive(self, seconds: float) -> list[tuple[int, Message]]:
+        """What comes within some seconds, with the rank that sent it; also returns when a rank ends."""
+        ...
+
+    def ended(self, rank: int) -> str | None:
+        """How it ended; None while it runs."""
+        ...
+
+    def output_of(self, rank: int) -> str:
+        """Where to read what it printed, to follow a sentence about it."""
+        ...
+
+    def join(self, seconds: float) -> None:
+        """Wait for all of them to end, up to some seconds."""
+        ...
+
+    def kill(self) -> None:
+        """End all of them, stopped ones too."""
+        ...
+
+    def close(self) -> None:
+        """All have ended, and nobody will ask again."""
+        ...
+
 
 class RankGroup:
-    """Ends all processes as soon as one of them cannot go on: none can learn without the others."""
+    """Ends all ranks as soon as one of them cannot go on: none can learn without the others."""
 
-    def __init__(self, starts: Sequence[RankStart], patience: float = 60.0) -> None:
+    def __init__(self, ranks: RankTransport, patience: float = 60.0) -> None:
         """One that shows no sign of life for `patience` seconds hangs."""
-        self.world, self._starts, self._patience = len(starts), starts, patience
+        self.world, self._ranks, self._patience = ranks.world, ranks, patience
         self.ended: Future[None] = Future()
         self._lock = threading.Lock()
         self._answers: queue.Queue[tuple[int, Answer] | RankEnded] = queue.Queue()
@@ -44,30 +78,13 @@ class RankGroup:
         self._failed: dict[int, Failed] = {}
         self._silence = [-_SECONDS_TO_START] * self.world
         self._closing = False
-        self._pipes: list[Connection] = []
-        self._processes: list[BaseProcess] = []
-        context = multiprocessing.get_context("spawn")
-        try:
-            for rank, start in enumerate(starts):
-                ours, theirs = context.Pipe()
-                process = context.Process(target=rank_main, args=(theirs, start), daemon=True, name=f"rank {rank}")
-                self._pipes.append(ours)
-                process.start()
-                self._processes.append(process)
-                theirs.close()
-        except BaseException:
-            self._kill()
-            raise
         self._listener = threading.Thread(target=self._listen, daemon=True, name="ranks")
         self._listener.start()
 
     def call(self, method: str, *arguments: Any) -> Any:
         """What the first rank answers when all have done it."""
-        message = pickle.dumps(RankCall(method, arguments))
         with self._lock:
-            for pipe in self._pipes:
-                with suppress(OSError):  # the listener knows why
-                    pipe.send_bytes(message)
+            self._ranks.send(RankCall(method, arguments))
             return self._collect()
 
     def opened(self) -> Any:
@@ -85,18 +102,12 @@ class RankGroup:
     def close(self) -> None:
         """No process is left afterwards."""
         self._closing = True
-        for pipe in self._pipes:
-            with suppress(OSError):
-                send(pipe, None)
-        until = time.monotonic() + _SECONDS_TO_END
-        for process in self._processes:
-            process.join(max(0.0, until - time.monotonic()))
-        self._kill()
+        self._ranks.send(None)
+        self._ranks.join(_SECONDS_TO_END)
+        self._ranks.kill()
         self._listener.join()
         self._tell(RankEnded("the learner was closed"))
-        for log in (Path(start.log) for start in self._starts):
-            if log.exists() and not log.stat().st_size:
-                log.unlink()
+        self._ranks.close()
 
     def _collect(self) -> Any:
         answers: dict[int, Answer] = {}
@@ -105,7 +116,7 @@ class RankGroup:
             try:
                 answer = self._answers.get(timeout=self._patience if error else None)
             except queue.Empty:  # one could not do it, and the others wait for it
-                self._kill()
+                self._ranks.kill()
                 assert error
                 raise error from None
             if isinstance(answer, RankEnded):
@@ -129,18 +140,12 @@ class RankGroup:
     def _receive(self, seconds: float) -> None:
         """What comes within some seconds, or the end of a process. Silence is counted here and not by the clock, which
         also goes on while this very process is stopped."""
-        pipes = {pipe: rank for rank, pipe in enumerate(self._pipes) if not pipe.closed}
-        living = [process.sentinel for process in self._processes if process.exitcode is None]
         began = time.monotonic()
-        ready = wait([*pipes, *living], timeout=seconds)
+        messages = self._ranks.receive(seconds)
         waited = min(time.monotonic() - began, 2 * seconds)
         self._silence = [silence + waited for silence in self._silence]
-        for pipe, rank in pipes.items():
-            if pipe in ready:
-                try:
-                    self._take(rank, receive(pipe))
-                except (EOFError, OSError):
-                    pipe.close()
+        for rank, message in messages:
+            self._take(rank, message)
 
     def _take(self, rank: int, message: Message) -> None:
         self._silence[rank] = 0.0
@@ -156,21 +161,18 @@ class RankGroup:
                 self._saving.set_result(None)
 
     def _is_in_trouble(self) -> bool:
-        gone = any(process.exitcode is not None for process in self._processes)
+        gone = any(self._ranks.ended(rank) for rank in range(self.world))
         return gone or bool(self._failed) or max(self._silence) > self._patience
 
     def _end(self) -> None:
         """Tell everybody who waits which rank it was."""
         until = time.monotonic() + _SECONDS_TO_BLAME
-        while time.monotonic() < until and any(process.exitcode is None for process in self._processes):
+        while time.monotonic() < until and any(self._ranks.ended(rank) is None for rank in range(self.world)):
             self._receive(0.1)
         rank, why = self._blamed()
-        self._kill()
-        log = Path(self._starts[rank].log)
-        where = f" (its output is in {log})" if log.exists() and log.stat().st_size else ""
-        error = RankEnded(
-            f"rank {rank} of {self.world} of the learner {why}{where}; --resume goes on after the last checkpoint"
-        )
+        self._ranks.kill()
+        where = self._ranks.output_of(rank)
+        error = RankEnded(f"rank {rank} of {self.world} of the learner {why}{where}")
         self._tell(error)
         with suppress(InvalidStateError):
             self.ended.set_exception(error)
@@ -183,19 +185,12 @@ class RankGroup:
 
     def _blamed(self) -> tuple[int, str]:
         """One that ended without a word was ended by somebody; the others fail because they miss it."""
-        for rank, process in enumerate(self._processes):
-            code = process.exitcode
-            if code is not None and rank not in self._failed:
-                return rank, f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        for rank in range(self.world):
+            how = self._ranks.ended(rank)
+            if how is not None and rank not in self._failed:
+                return rank, how
         if self._failed:
             rank = min(self._failed, key=lambda one: self._failed[one].time)
             return rank, f"failed: {self._failed[rank].reason}"
         rank = max(range(self.world), key=lambda one: self._silence[one])
         return rank, f"has shown no sign of life for {self._patience:.0f} seconds"
-
-    def _kill(self) -> None:
-        """Stopped processes too."""
-        for process in self._processes:
-            process.kill()
-        for process in self._processes:
-            process.join()

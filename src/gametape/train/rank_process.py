@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -27,8 +27,8 @@ from gametape.train.batch import TrainBatch, TrainSample
 from gametape.train.learner import LocalLearner
 from gametape.train.policy import load_policy
 from gametape.train.rank_messages import Alive, Answer, Failed, Message, RankCall, Saved, receive, send
-from gametape.train.rollouts import TargetMetrics
-from gametape.train.shards import RankPlace, join_ranks
+from gametape.train.rollouts import TargetMetrics, Weights
+from gametape.train.shards import RankPlace, join_ranks, open_ranks
 from gametape.train.update_metrics import UpdateMetrics
 
 _SECONDS_BETWEEN_SIGNS = 1.0
@@ -41,10 +41,10 @@ class RankStart:
     place: RankPlace
     config: str
     start: str
-    log: str
+    log: str = ""
     """Where what it would print goes."""
-    buffers: Mapping[str, Tensor]
-    """Memory that the first rank shares with the process that samples; the others have none."""
+    buffers: Mapping[str, Tensor] | None = None
+    """Memory that the first rank shares with the process that samples. Without it weights are what it answers."""
 
 
 @dataclass(frozen=True)
@@ -59,31 +59,48 @@ def rank_main(pipe: Connection, start: RankStart) -> None:
     """The main function of the process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the first one ends the others
     _print_into(Path(start.log))
-    link = _Link(pipe, Path(start.place.store).parent)
-    try:
-        rank = _Rank(start, link.send)
-        link.send(Answer(rank.opened))
-        while (call := link.calls.get()) is not None:
-            link.send(rank.obey(call))
-    except GametapeError as error:
-        link.send(Answer(error=error))
-        link.calls.get()
-    except BaseException as error:
-        link.send(Failed(" ".join(f"{type(error).__name__}: {error}".split())[:300]))
-        raise
+    run_rank(_PipeEnd(pipe, Path(start.place.store).parent), start)
     sys.stderr.flush()
     os._exit(0)  # what is left are threads of libraries, which would wait for other ranks
 
 
-class _Link:
-    """The pipe, with a thread that listens and one that shows signs of life."""
+class RankLink(Protocol):
+    """What carries calls to a rank and its answers back."""
+
+    def receive(self) -> RankCall | None:
+        """Wait for the next call; None ends the rank."""
+        ...
+
+    def send(self, message: Message) -> None: ...
+
+
+def run_rank(link: RankLink, start: RankStart) -> None:
+    """Obey until the link says that it is over. What goes wrong is told through the link."""
+    try:
+        rank = _Rank(start, link.send)
+        link.send(Answer(rank.opened))
+        while (call := link.receive()) is not None:
+            link.send(rank.obey(call))
+    except GametapeError as error:
+        link.send(Answer(error=error))
+        link.receive()
+    except BaseException as error:
+        link.send(Failed(" ".join(f"{type(error).__name__}: {error}".split())[:300]))
+        raise
+
+
+class _PipeEnd:
+    """A `RankLink` over a pipe, with a thread that listens and one that shows signs of life."""
 
     def __init__(self, pipe: Connection, scratch: Path) -> None:
         self._pipe, self._scratch = pipe, scratch
         self._lock = threading.Lock()
-        self.calls: queue.Queue[RankCall | None] = queue.Queue()
+        self._calls: queue.Queue[RankCall | None] = queue.Queue()
         for work in (self._listen, self._show_life):
             threading.Thread(target=work, daemon=True).start()
+
+    def receive(self) -> RankCall | None:
+        return self._calls.get()
 
     def send(self, message: Message) -> None:
         with suppress(OSError), self._lock:  # the listener notices that nobody is there
@@ -93,7 +110,7 @@ class _Link:
         """The end of the pipe is the end of the other process, whatever this one is doing."""
         try:
             while True:
-                self.calls.put(receive(self._pipe))
+                self._calls.put(receive(self._pipe))
         except (EOFError, OSError):
             shutil.rmtree(self._scratch, ignore_errors=True)
             os._exit(1)
@@ -114,7 +131,8 @@ class _Rank:
         self._first, self._buffers, self._say = place.rank == 0, start.buffers, say
         policy = load_policy(Path(start.start), place.placement)
         policy.adapt(config.lora, seed_for(config.seed, "adapters"))
-        self._learner = LocalLearner(policy, config, make_algorithm(config), join_ranks(place))
+        ranks = join_ranks(place) if place.world > 1 or start.buffers is not None else open_ranks(place.placement)
+        self._learner = LocalLearner(policy, config, make_algorithm(config), ranks)
         self.opened = Opened(self._learner.parameters, self._learner.device)
 
     def obey(self, call: RankCall) -> Answer:
@@ -135,10 +153,15 @@ class _Rank:
     def _score(self, samples: list[TrainSample]) -> list[Tensor]:
         return self._learner.score(samples)
 
-    def _publish(self) -> None:
+    def _publish(self) -> Weights:
+        """Every rank helps to gather them; only the first one keeps each."""
+        own: dict[str, Tensor] = {}
         for name, tensor in self._learner.policy.each_weight():
-            if self._first:
+            if self._first and self._buffers:
                 self._buffers[name].copy_(tensor.detach())
+            elif self._first:
+                own[name] = tensor.detach().to("cpu", self._learner.policy.placement.torch_dtype, copy=True)
+        return own
 
     def _save(self, directory: Path) -> None:
         self._learner.save(directory).add_done_callback(self._say_saved)

@@ -16,6 +16,7 @@ from gametape.train.algorithms.base import Algorithm
 from gametape.train.batch import TrainBatch, TrainSample
 from gametape.train.policy import TrainablePolicy
 from gametape.train.rank_group import RankGroup
+from gametape.train.rank_pipes import PipedRanks
 from gametape.train.rank_process import Opened, RankStart
 from gametape.train.rollouts import Weights
 from gametape.train.run_directory import RunDirectory
@@ -36,7 +37,7 @@ class RankedLearner:
             for name, tensor in policy.weights().items()
         }
         self._scratch = tempfile.mkdtemp(prefix="gametape-ranks-")
-        self._group = RankGroup([self._start(rank, config, directory) for rank in range(config.ranks)])
+        self._group = RankGroup(PipedRanks([self._start(rank, config, directory) for rank in range(config.ranks)]))
         try:
             self._opened: Opened = self._group.opened()
         except BaseException:
@@ -46,7 +47,7 @@ class RankedLearner:
     def _start(self, rank: int, config: RunConfig, directory: RunDirectory) -> RankStart:
         store = str(Path(self._scratch) / "store")
         return RankStart(
-            RankPlace(rank, config.ranks, config.replicas, store, self._policy.placement),
+            RankPlace(rank, config.ranks, config.replicas, store, self._policy.placement, gpu=rank),
             config.model_dump_json(),
             str(directory.start.absolute()),
             str(directory.root.absolute() / f"rank-{rank}.log"),

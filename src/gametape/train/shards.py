@@ -24,6 +24,7 @@ from gametape.engines.torch.device import CPU_FLOAT32, Placement
 from gametape.train.policy_module import PolicyModule
 from gametape.train.ranks import Ranks
 
+TCP = "tcp://"
 _SECONDS_IN_A_MEETING = 600.0
 """For which a rank waits for the others before it gives up."""
 
@@ -49,25 +50,30 @@ def open_ranks(placement: Placement) -> Ranks:
 
 @dataclass(frozen=True)
 class RankPlace:
-    """One of the processes that learn together on this machine. They find each other through a file."""
+    """One of the processes that learn together."""
 
     rank: int
     world: int
     replicas: int
     store: str
+    """Where they find each other: a file, or `tcp://HOST:PORT`, where the first rank listens."""
     placement: Placement
+    gpu: int = 0
+    """The one that is its own, of those that it sees."""
+    interface: str = ""
+    """The network interface that they talk over; empty: the loopback."""
 
 
 def join_ranks(place: RankPlace) -> Ranks:
-    """This process as one of several, on a device of its own where these are GPUs. They talk over the loopback."""
+    """This process as one of several, on a device of its own where these are GPUs."""
     for variable in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):
-        os.environ[variable] = _loopback()
+        os.environ[variable] = place.interface or _loopback()
     placement, timeout = place.placement, timedelta(seconds=_SECONDS_IN_A_MEETING)
     if placement.device == "cuda":
-        torch.cuda.set_device(place.rank)
+        torch.cuda.set_device(place.gpu)
     dist.init_process_group(
         _backend(placement),
-        store=dist.FileStore(place.store, place.world),
+        store=_open_store(place, timeout),
         rank=place.rank,
         world_size=place.world,
         timeout=timeout,
@@ -75,6 +81,13 @@ def join_ranks(place: RankPlace) -> Ranks:
     mesh = open_mesh(placement.device, place.world, place.replicas)
     background = dist.new_group(backend="gloo", timeout=timeout)
     return Ranks(mesh, None if placement == CPU_FLOAT32 else placement.torch_dtype, background)
+
+
+def _open_store(place: RankPlace, timeout: timedelta) -> dist.Store:
+    if not place.store.startswith(TCP):
+        return dist.FileStore(place.store, place.world)
+    host, _, port = place.store.removeprefix(TCP).rpartition(":")
+    return dist.TCPStore(host, int(port), place.world, place.rank == 0, timeout)
 
 
 def _backend(placement: Placement) -> str:

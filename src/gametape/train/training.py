@@ -14,34 +14,25 @@ from gametape.core.config import RunConfig
 from gametape.core.errors import BadInput, GametapeError
 from gametape.core.seeds import seed_for
 from gametape.engines.model_names import find_weights
-from gametape.engines.torch.device import Placement, choose_placement
 from gametape.train import checkpoints
 from gametape.train.activity import ActivityClock
 from gametape.train.alarm_advice import ArmTraits
 from gametape.train.alarms import AlarmMonitor, BehaviourMonitor
 from gametape.train.algorithms import make_algorithm
 from gametape.train.algorithms.base import Algorithm
-from gametape.train.async_source import AsyncSource
 from gametape.train.checkpoints import CheckpointWriter
 from gametape.train.context_window import read_model_config
 from gametape.train.early_checks import TINY, find_model
 from gametape.train.held_out_eval import ForgettingProbe, HeldOutEvaluator
-from gametape.train.learner import LocalLearner, PolicyLearner
+from gametape.train.learner import PolicyLearner
 from gametape.train.loop import TrainingCallbacks, TrainingLoop
-from gametape.train.memory_plan import MemoryPlan, check_memory, describe
-from gametape.train.policy import TrainablePolicy, create_tiny_policy, load_policy
+from gametape.train.policy import create_tiny_policy, load_policy
 from gametape.train.progress import TrainingProgress
 from gametape.train.prompts import Curriculum, PromptDataset, open_prompt_dataset
-from gametape.train.ranked_learner import RankedLearner, require_devices
 from gametape.train.run_directory import START_PREFIX, MetricsLog, RunDirectory, read_metrics, truncate_file
-from gametape.train.shards import open_ranks
+from gametape.train.run_parts import LocalParts, RunContext, RunParts
 from gametape.train.sources import (
-    ConcurrentSource,
-    LockstepSource,
-    PolicySource,
-    RolloutWorker,
     SplitSource,
-    training_limits,
 )
 from gametape.train.trackers import Tracker, open_trackers
 from gametape.train.update_metrics import UpdateMetrics
@@ -95,9 +86,10 @@ async def train(
     *,
     dataset: PromptDataset | None = None,
     algorithm: Algorithm | type[Algorithm] | None = None,
+    parts: RunParts | None = None,
 ) -> dict[str, Any]:
     """Begin, or go on after the last checkpoint, in a directory that has its configuration and is locked by the caller.
-    See `run_training`."""
+    See `run_training`. `parts` says where learner and sampler are: in this machine, unless given."""
     if (dataset or algorithm) and config.rl.asynchronous:
         raise BadInput(
             "rl.asynchronous: a dataset or an algorithm given as an object stays in this process; turn it off"
@@ -114,38 +106,25 @@ async def train(
         nullcontext(dataset) if dataset else open_prompt_dataset(config, home, clock)
     )
     trackers = open_trackers(config.track, directory.root, config)
-    placement = choose_placement(config.device, config.dtype)
-    require_devices(config, placement.device)
+    parts = parts or LocalParts()
+    placement = parts.choose_placement(config)
     known = directory.start if directory.start.exists() else None
     if known is None and config.model != TINY:
         known = find_model(config.model, home)
-    plan = _plan_memory(known, config, placement, callbacks) if known else None
+    plan = parts.plan_memory(known, config, placement, callbacks.planned) if known else None
     async with opened as prompts:
         await _prepare_start_weights(config, directory, home, prompts, callbacks)
-        plan = plan or _plan_memory(directory.start, config, placement, callbacks)
-        return await _run_training(config, directory, home, prompts, algorithm, callbacks, trackers, clock, plan)
-
-
-def _plan_memory(model: Path, config: RunConfig, placement: Placement, callbacks: RunCallbacks) -> MemoryPlan:
-    """Before a weight is loaded, so that a run that does not fit allocates nothing."""
-    plan = check_memory(model, config, placement)
-    callbacks.planned(describe(plan, config, placement))
-    return plan
+        if not known:
+            plan = parts.plan_memory(directory.start, config, placement, callbacks.planned)
+        policy = parts.load_policy(directory.start, placement, plan)
+        run = RunContext(config, directory, home, policy, prompts, algorithm, clock)
+        return await _run_training(run, parts, callbacks, trackers)
 
 
 async def _run_training(
-    config: RunConfig,
-    directory: RunDirectory,
-    home: Path,
-    dataset: PromptDataset,
-    algorithm: Algorithm,
-    callbacks: RunCallbacks,
-    trackers: Sequence[Tracker],
-    clock: ActivityClock,
-    plan: MemoryPlan,
+    run: RunContext, parts: RunParts, callbacks: RunCallbacks, trackers: Sequence[Tracker]
 ) -> dict[str, Any]:
-    policy = load_policy(directory.start, plan.placement)
-    policy.memory = plan
+    directory = run.directory
     saved = checkpoints.latest(directory.checkpoints)
     state = checkpoints.load_state(saved) if saved else None
     if state is None and directory.metrics.exists() and any(line["step"] for line in read_metrics(directory.metrics)):
@@ -154,11 +133,9 @@ async def _run_training(
     truncate_file(directory.targets, sizes["targets"])
     log = MetricsLog(directory.metrics, sizes["metrics"], trackers)
     behaviour = BehaviourMonitor(directory.behaviour, sizes["behaviour"])
-    learner = _open_learner(config, directory, policy, algorithm)
+    learner = parts.open_learner(run)
     try:
-        loop = _build_loop(
-            config, directory, home, policy, dataset, algorithm, learner, log, behaviour, callbacks, clock
-        )
+        loop = _build_loop(run, parts, learner, log, behaviour, callbacks)
         try:
             if saved and state:
                 loop.restore(saved, state)
@@ -193,16 +170,6 @@ async def _train_while_it_learns(loop: TrainingLoop) -> str:
         ended.cancel()
         await asyncio.gather(training, ended, return_exceptions=True)
         gc.unfreeze()
-
-
-def _open_learner(
-    config: RunConfig, directory: RunDirectory, policy: TrainablePolicy, algorithm: Algorithm
-) -> PolicyLearner:
-    """In this process, or in several of its own; adapters are where learning is."""
-    if config.ranks > 1:
-        return RankedLearner(policy, config, algorithm, directory)
-    policy.adapt(config.lora, seed_for(config.seed, "adapters"))
-    return LocalLearner(policy, config, algorithm, open_ranks(policy.placement))
 
 
 def summary(loop: TrainingLoop, stopped_by: str) -> dict[str, Any]:
@@ -270,21 +237,17 @@ async def _prepare_start_weights(
 
 
 def _build_loop(
-    config: RunConfig,
-    directory: RunDirectory,
-    home: Path,
-    policy: TrainablePolicy,
-    dataset: PromptDataset,
-    algorithm: Algorithm,
+    run: RunContext,
+    parts: RunParts,
     learner: PolicyLearner,
     log: MetricsLog,
     behaviour: BehaviourMonitor,
     callbacks: RunCallbacks,
-    clock: ActivityClock,
 ) -> TrainingLoop:
+    config, directory, dataset, algorithm = run.config, run.directory, run.dataset, run.algorithm
     rl = config.rl
-    policy_source, pause = _open_policy_source(config, directory, home, policy, dataset, algorithm, clock)
-    own = algorithm.make_source(dataset, policy)
+    policy_source, pause = parts.open_source(run)
+    own = algorithm.make_source(dataset, run.policy)
     return TrainingLoop(
         config=config,
         directory=directory,
@@ -306,27 +269,7 @@ def _build_loop(
         forgetting_probe=ForgettingProbe(learner.score, config.eval.forgetting_probe_size),
         behaviour=behaviour,
         writer=CheckpointWriter(directory.checkpoints, config.checkpoint.keep),
-        clock=clock,
+        clock=run.clock,
         pause_sampling=pause,
         callbacks=callbacks,
     )
-
-
-def _open_policy_source(
-    config: RunConfig,
-    directory: RunDirectory,
-    home: Path,
-    policy: TrainablePolicy,
-    dataset: PromptDataset,
-    algorithm: Algorithm,
-    clock: ActivityClock,
-) -> tuple[PolicySource, Callable[[], AbstractAsyncContextManager[None]]]:
-    """Where the policy's rollouts come from, and how to keep it from sampling while the learner changes tensors that
-    both use."""
-    if algorithm.asynchronous:
-        return AsyncSource(config, directory.start, home, policy.weights()), nullcontext
-    model = policy.sampler(threaded=not config.rl.reproducible, clock=clock)
-    worker = RolloutWorker(model, dataset, config, clock, algorithm.reward)
-    annotator = algorithm.make_annotator(model, training_limits(config))
-    kind = LockstepSource if config.rl.reproducible else ConcurrentSource
-    return kind(worker, annotator), model.engine.pause_for_update

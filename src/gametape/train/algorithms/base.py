@@ -21,6 +21,7 @@ from gametape.core.errors import BadInput
 from gametape.core.token_segments import TokenSegment
 from gametape.core.validation import NO_SUCH_FIELD, problems_from
 from gametape.engines.token_conversation import TokenModel
+from gametape.train.annotator_states import add_news
 from gametape.train.batch import PackedBatch, TrainBatch, TrainSample
 from gametape.train.losses import RolloutSums, TokenImportance, normaliser, rl_loss, sft_loss, token_importance
 from gametape.train.policy import TrainablePolicy
@@ -130,6 +131,13 @@ class Algorithm:
     def make_annotator(self, model: TokenModel, limits: RolloutLimits) -> GroupAnnotator:  # noqa: ARG002
         """What looks at finished groups before they are learned from."""
         return NullAnnotator()
+
+    def combine_annotator_states(
+        self, known: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """What annotators of several samplers know together: `known`, and what one of them has learned between two
+        states of its own. By default counts add up, lists grow, and of anything else the latest counts."""
+        return add_news(known, before, after)
 
     def setup(self, module: PolicyModule) -> None:
         """Called once with the policy, before the first update and before anything is sharded."""

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from gametape.agent.limits import RolloutLimits
+from gametape.coach.statistics import HintStatistics
 from gametape.core.config import RunConfig, TTFConfig
 from gametape.core.token_segments import TokenSegment
 from gametape.engines.token_conversation import TokenModel
@@ -56,6 +57,15 @@ class Ttf(Rlvr):
     def make_annotator(self, model: TokenModel, limits: RolloutLimits) -> GroupAnnotator:
         self._annotator = CoachAnnotator(self.config, model, limits, self.gated, self.score_group)
         return self._annotator
+
+    def combine_annotator_states(
+        self, known: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """The statistics of hints hold more than counts."""
+        states = (HintStatistics.from_dict(state.get("statistics", {})) for state in (known, before, after))
+        statistics, earlier, later = states
+        combined = super().combine_annotator_states(known, before, after)
+        return {**combined, "statistics": statistics.with_news(earlier, later).to_dict()}
 
     def setup(self, module: PolicyModule) -> None:
         super().setup(module)

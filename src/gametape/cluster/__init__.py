@@ -1,0 +1,1 @@
+"""Training on a Ray cluster: samplers and ranks as actors, and nothing lost when one of them dies."""
