@@ -122,6 +122,14 @@ class Chromium:
         element = self._call("POST", "/element", using="css selector", value=css)[_ELEMENT]
         self._call("POST", f"/element/{element}/click")
 
+    def click_at(self, css: str, across: float) -> None:
+        """Move the pointer to a place in an element, by its share of the width, and click."""
+        box = self.run("const box = document.querySelector(arguments[0]).getBoundingClientRect();"
+                       "return [box.left + box.width * arguments[1], box.top + box.height / 2]", css, across)  # fmt: skip
+        moves = [{"type": "pointerMove", "x": round(box[0]), "y": round(box[1])}]
+        moves += [{"type": kind, "button": 0} for kind in ("pointerDown", "pointerUp")]
+        self._call("POST", "/actions", actions=[{"type": "pointer", "id": "mouse", "actions": moves}])
+
     def press(self, *keys: str) -> None:
         strokes = [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")]
         self._call("POST", "/actions", actions=[{"type": "key", "id": "keyboard", "actions": strokes}])

@@ -6,6 +6,7 @@ would give `COMPUTED`.
 
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -137,24 +138,28 @@ def hostile_trajectory(number: int) -> dict[str, Any]:
     }
 
 
-def write_hostile_run(root: Path, number: int) -> None:
-    """A training run with one injection in its name, its settings, its log, and in a rollout and its siblings."""
-    text = INJECTIONS[number]
+def write_hostile_run(root: Path, numbers: Iterable[int]) -> None:
+    """A training run with injections in its settings and its log, and each in a rollout with a sibling."""
     trajectories = root / "trajectories"
     trajectories.mkdir(parents=True)
-    (root / "config.toml").write_text(f"arm = {json.dumps(_plain(text))}\n{json.dumps(_plain(text))} = 3\n")
-    lines = [
-        {"kind": "eval", "step": 0, "success": 0.1, "episodes_so_far": 0},
-        {"kind": "update", "step": 1, "reward": 0.5, "pass_rates": {text: 0.5}, "mismatch": 0.1},
-        {"kind": "update", "step": 2, "reward": text, "pass_rates": {text: 0.5}, "time": {text: text}},
-        {"kind": "alarm", "step": 2, "name": text, "value": text, "limit": 1, "advice": text},
-        {"kind": text, "step": text},
-    ]
+    texts = [INJECTIONS[number] for number in numbers]
+    settings = [f"{json.dumps(f'{at} {_plain(text)}')} = {json.dumps(_plain(text))}\n" for at, text in enumerate(texts)]
+    (root / "config.toml").write_text(f"arm = {json.dumps(_plain(texts[0]))}\n{''.join(settings)}")
+    lines: list[dict[str, Any]] = [{"kind": "eval", "step": 0, "success": 0.1, "episodes_so_far": 0, "episodes": 8}]
+    for text in texts:
+        lines += [
+            {"kind": "update", "step": 1, "reward": 0.5, "pass_rates": {text: 0.5}, "mismatch": 0.1},
+            {"kind": "update", "step": 2, "reward": text, "pass_rates": dict.fromkeys(texts, 0.5), "time": {text: text}},
+            {"kind": "alarm", "step": 2, "name": text, "value": text, "limit": 1, "advice": text},
+            {"kind": text, "step": text},
+        ]
     (root / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    (root / "behaviour.jsonl").write_text("".join(f"{json.dumps({'text': text, 'tool_calls': [text]})}\n" * 60))
-    for sibling in range(2):
-        path = trajectories / f"{file_name(number)}.{sibling:03}.json"
-        path.write_text(json.dumps(hostile_trajectory(number)))
+    said = [json.dumps({"text": text, "tool_calls": [text]}) + "\n" for text in texts]
+    (root / "behaviour.jsonl").write_text("".join(line * 60 for line in said))
+    for number in numbers:
+        for sibling in range(2):
+            path = trajectories / f"{file_name(number)}.{sibling:03}.json"
+            path.write_text(json.dumps(hostile_trajectory(number)))
 
 
 def _plain(text: str) -> str:

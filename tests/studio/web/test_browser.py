@@ -60,7 +60,7 @@ PAGES = [
     ("run?run=demo/rlvr", "Mean reward"),
     ("result?run=demo/attempts/expert", "Verdict by layer"),
     ("tape?run=demo/attempts/cheat", "integrity"),
-    ("integrity?run=demo/attempts/cheat", "proven"),
+    ("integrity?run=demo/attempts/cheat", "tests.removed"),
     ("result?run=home:goals/GOAL", "The patch"),
     ("tape?run=home:goals/GOAL", "The sum is one too large."),
     ("behaviour?run=home:goals/GOAL", "steps were watched"),
@@ -196,14 +196,19 @@ def test_a_phone_shows_pages_without_scrolling_sideways(
 
 
 CONTRAST = """
-const light = (text) => {
-  const [r, g, b] = text.match(/[\\d.]+/g).map(Number).map((v) => v / 255).map((v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+const parts = (text) => { const [r, g, b, a = 1] = text.match(/[\\d.]+/g).map(Number); return [r, g, b, a]; };
+const light = (rgb) => {
+  const [r, g, b] = rgb.map((v) => v / 255).map((v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
   return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 };
-const behind = (one) => { for (; one; one = one.parentElement) { const c = getComputedStyle(one).backgroundColor; if (!/, 0\\)$/.test(c)) return c; } return "rgb(255, 255, 255)"; };
-return [...new Set([...document.querySelectorAll("body *")].filter((one) => one.checkVisibility() && !one.closest(".tokens, svg, .skip")
+const behind = (one) => {
+  const layers = [];
+  for (; one; one = one.parentElement) { const c = getComputedStyle(one).backgroundColor; if (/^rgb/.test(c)) layers.push(parts(c)); }
+  return layers.reverse().reduce((under, [r, g, b, a]) => [r, g, b].map((v, at) => v * a + under[at] * (1 - a)), [255, 255, 255]);
+};
+return [...new Set([...document.querySelectorAll("body *")].filter((one) => one.checkVisibility() && !one.closest("svg, .skip, option")
     && [...one.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim()))
-  .map((one) => { const a = light(getComputedStyle(one).color), b = light(behind(one));
+  .map((one) => { const a = light(parts(getComputedStyle(one).color).slice(0, 3)), b = light(behind(one));
     return [(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), `${one.tagName}.${one.className}`]; })
   .filter(([ratio]) => ratio < 4.5).map(([ratio, name]) => `${name} ${ratio.toFixed(2)}`))];
 """

@@ -50,35 +50,37 @@ const done = arguments[0], selects = [...document.querySelectorAll("select")];
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run, an attempt and a goal for every injection, with it in their names too."""
+    """`all` has every injection in its settings, its log and its rollouts; each other run has one in its name too."""
     runs = tmp_path_factory.mktemp("hostile") / "runs"
+    write_hostile_run(runs / "all", NUMBERS)
     for number in NUMBERS:
-        name = file_name(number)
-        write_hostile_run(runs / name, number)
-        attempt = runs / "attempts" / name
-        attempt.mkdir(parents=True)
-        (attempt / "trajectory.json").write_text(json.dumps(hostile_trajectory(number)))
-        (attempt / "patch.diff").write_text(f"--- a\n+++ b\n+{INJECTIONS[number]}\n", errors="replace")
-        _write_goal(runs / "goals" / name, INJECTIONS[number])
-        _write_evaluation(runs / "evals" / name, INJECTIONS[number])
+        write_hostile_run(runs / file_name(number), [number])
+    _write_goal(runs / "goal")
+    _write_evaluation(runs / "evaluation")
     return runs
 
 
-def _write_goal(goal: Path, text: str) -> None:
-    goal.mkdir(parents=True)
+def _write_goal(goal: Path) -> None:
+    goal.mkdir()
+    text = "\n".join(INJECTIONS)
     told = dict.fromkeys(("instruction", "success", "model", "reason", "assurance", "branch"), text)
-    tampering = [dict.fromkeys(("rule", "file", "evidence"), text)]
-    attempts = [{"n": 1, "criterion": {"passed": text, "exit_code": text}, "tokens": text, "tampering": tampering}]
+    tampering = [dict.fromkeys(("rule", "file", "evidence"), one) for one in INJECTIONS]
+    attempts = [{"n": 1, "criterion": {"passed": one}, "tokens": one, "tampering": tampering} for one in INJECTIONS]
     (goal / "goal.json").write_text(json.dumps(told))
     (goal / "result.json").write_text(json.dumps(told | {"reached": False, "attempts": attempts}))
+    (goal / "trajectory.json").write_text(json.dumps(hostile_trajectory(0)))
+    (goal / "patch.diff").write_text("--- a\n+++ b\n+" + "\n+".join(INJECTIONS), errors="replace")
 
 
-def _write_evaluation(evaluation: Path, text: str) -> None:
-    evaluation.mkdir(parents=True)
-    attempt = {"task": text, "outcome": "failed", "reason": text, "passed": False, "tokens": 3, "flags": [text]}
-    lines = [{"suite": text, "model": text}, attempt]
+def _write_evaluation(evaluation: Path) -> None:
+    evaluation.mkdir()
+    lines = [{"suite": INJECTIONS[0], "model": INJECTIONS[0]}] + [
+        {"task": one, "outcome": "failed", "reason": one, "passed": False, "tokens": 3, "flags": [one]}
+        for one in INJECTIONS
+    ]
     (evaluation / "attempts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    report = {"model": text, "k": 1, "pass_at_k": 0.25, "success": {"rate": 0.25, "low": 0.2, "high": 0.3}}
+    rate = {"rate": 0.25, "low": 0.2, "high": 0.3}
+    report = {"model": INJECTIONS[0], "k": 1, "pass_at_k": 0.25, "pass_hat_k": 0.25, "success": rate}
     (evaluation / "report.json").write_text(json.dumps(report))
 
 
@@ -115,45 +117,40 @@ def check(chromium: Chromium, studio: str, address: str) -> None:
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-def test_an_injection_is_text_on_every_page_about_its_run(
-    chromium: Chromium, studio: str, runs: Path, number: int
-) -> None:
+def test_an_injection_is_text_on_its_tape_and_in_an_address(chromium: Chromium, studio: str, number: int) -> None:
     name, text = file_name(number), INJECTIONS[number]
-    rollout = f"{name}.000"
-    for page, words in (
-        ("run", {}),
-        ("rollouts", {}),
-        ("tape", {"rollout": rollout}),
-        ("group", {"group": name}),
-        *((page, {}) for page in ("tasks", "integrity", "costs", "behaviour", "evaluation")),
-    ):
-        check(chromium, studio, f"{studio}{page}?{urlencode({'run': name} | words)}")
-    for kind, pages in {"attempts": ("tape", "result"), "goals": ("result",), "evals": ("evaluation",)}.items():
-        for page in pages:
-            check(chromium, studio, f"{studio}{page}?{urlencode({'run': f'{kind}/{name}'})}")
-    wild = urlencode({"run": name, "rollout": rollout, "message": text}, errors="replace")
-    for page in ("tape", "desk", "run", "group", "static/x", "x"):
-        check(chromium, studio, f"{studio}{page}?{wild}#step={wild}")
-        check(chromium, studio, f"{studio}{page}?{urlencode({'run': text, 'rollout': text}, errors='replace')}")
+    check(chromium, studio, f"{studio}tape?{urlencode({'run': name, 'rollout': f'{name}.000'})}")
+    words = urlencode({"run": text, "rollout": text, "message": text}, errors="replace")
+    check(chromium, studio, f"{studio}desk?{words}#{words}")
+    check(chromium, studio, f"{studio}tape?{words}#step={words}")
+
+
+@pytest.mark.parametrize("page", ["rollouts", "tasks", "integrity", "costs", "behaviour", "evaluation", "run"])
+def test_all_injections_are_texts_on_the_pages_about_a_run(chromium: Chromium, studio: str, page: str) -> None:
+    check(chromium, studio, f"{studio}{page}?run=all")
+
+
+@pytest.mark.parametrize("page", ["", "desk", "result?run=goal", "evaluation?run=evaluation", "integrity?run=evaluation"])
+def test_all_injections_are_texts_beside_each_other(chromium: Chromium, studio: str, page: str) -> None:
+    check(chromium, studio, studio + page)
+
+
+@pytest.mark.parametrize("first", range(0, len(INJECTIONS), 12))
+def test_names_of_runs_and_prompts_are_texts(chromium: Chromium, studio: str, first: int) -> None:
+    names = [file_name(number) for number in NUMBERS[first : first + 12]]
+    check(chromium, studio, f"{studio}run?{urlencode([('run', name) for name in names])}")
+    check(chromium, studio, f"{studio}group?{urlencode({'run': 'all', 'group': names[0]})}")
 
 
 def test_the_texts_are_there_as_they_were_written(chromium: Chromium, studio: str) -> None:
-    for number in (0, 7, 42, len(INJECTIONS) - 4):
-        chromium.go(f"{studio}tape?{urlencode({'run': f'attempts/{file_name(number)}'})}")
+    for number in (0, 7, len(INJECTIONS) - 4):
+        name = file_name(number)
+        chromium.go(f"{studio}tape?{urlencode({'run': name, 'rollout': f'{name}.000'})}")
         chromium.wait_for_text(INJECTIONS[number].strip(), "article.step .message")
 
 
-@pytest.mark.parametrize("page", ["", "desk", "ALL"])
-def test_all_injections_beside_each_other_are_texts(chromium: Chromium, studio: str, page: str) -> None:
-    runs = urlencode([("run", file_name(number)) for number in range(0, len(INJECTIONS), 5)])
-    check(chromium, studio, f"{studio}run?{runs}" if page == "ALL" else studio + page)
-
-
-@pytest.mark.parametrize("number", NUMBERS)
-def test_an_injection_is_text_in_an_exported_file(
-    chromium: Chromium, runs: Path, tmp_path: Path, number: int
-) -> None:
-    name = file_name(number)
-    out = write_export(runs / name, tmp_path / "out.html").path
-    check(chromium, "file://", out.as_uri())
-    check(chromium, "file://", f"{out.as_uri()}#{urlencode({'rollout': f'{name}.000', 'step': '2'})}")
+def test_injections_are_texts_in_an_exported_file(chromium: Chromium, runs: Path, tmp_path: Path) -> None:
+    chromium.requested(), chromium.complaints()
+    out = write_export(runs / "all", tmp_path / "out.html").path
+    for number in NUMBERS:
+        check(chromium, "file://", f"{out.as_uri()}#{urlencode({'rollout': f'{file_name(number)}.000', 'step': '2'})}")

@@ -41,7 +41,8 @@ def send_series(request: Request) -> Response:
 
 def send_tape(request: Request) -> Response:
     run = _run(request)
-    return JSONResponse(tape_answer(site_of(request), find_rollout(run, request.query_params.get("rollout", ""))))
+    rollout = find_rollout(run, request.query_params.get("rollout", ""))
+    return JSONResponse(tape_answer(site_of(request), run, rollout))
 
 
 def send_steps(request: Request) -> Response:
@@ -77,8 +78,9 @@ def series_answer(site: StudioSite, run: FoundRun) -> dict[str, Any]:
     return site.curves.read(run.place.path / "metrics.jsonl").to_dict()
 
 
-def tape_answer(site: StudioSite, rollout: RolloutFile) -> dict[str, Any]:
-    return tape_summary(site.tapes.open(rollout.path), rollout.name)
+def tape_answer(site: StudioSite, run: FoundRun, rollout: RolloutFile) -> dict[str, Any]:
+    title = run_rows([run])[0].what if run.place.kind in ("goal", "thread") else ""
+    return tape_summary(site.tapes.open(rollout.path), rollout.name, title)
 
 
 def steps_answer(site: StudioSite, run: FoundRun, rollout: RolloutFile, first: int) -> dict[str, Any]:

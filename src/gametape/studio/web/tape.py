@@ -150,13 +150,14 @@ class TapeStore:
         return sum(len(tape.facts) for tape in self._kept.values())
 
 
-def tape_summary(tape: Tape, name: str) -> dict[str, Any]:
+def tape_summary(tape: Tape, name: str, title: str = "") -> dict[str, Any]:
     """What the page needs before any step: who, what, how it ended, and the facts of all steps."""
     header, extra, ours = tape.header, tape.extra, gametape_fields(tape.header)
     agent = mapping(header.get("agent"))
     verdict = mapping(tame_numbers(mapping(extra.get("verdict"))))
     return {
         "name": name,
+        "title": _cut(title),
         "task": _cut(text_of(extra.get("task"))),
         "agent": _cut(" ".join(filter(None, [text_of(agent.get("name")), text_of(agent.get("version"))]))),
         "model": _cut(text_of(agent.get("model_name"))),
@@ -254,6 +255,7 @@ def _tokens(step: Mapping[str, Any], texts: TokenTexts) -> dict[str, Any] | None
         "mask": [bit == 1 for bit in _list(ours.get("loss_mask"))[:_MOST_TOKENS]],
         "version": _list(ours.get("policy_versions"))[:_MOST_TOKENS],
         "more": max(0, len(ids) - _MOST_TOKENS),
+        "known": texts.known,
     }
 
 

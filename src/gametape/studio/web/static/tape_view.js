@@ -4,7 +4,7 @@ import { element, figure, showFailure } from "./elements.js";
 import { ask, isExported } from "./source.js";
 import { drawMark, drawStep } from "./step_view.js";
 import { drawStrip } from "./strip_view.js";
-import { CHANNELS } from "./token_view.js";
+import { CHANNELS, drawScale } from "./token_view.js";
 
 const SOURCE = 0, TURN = 1, BITS = 3, SURPRISAL = 4, VERSION = 5;
 const FAILED = 1, TARGET = 2, FLAG = 4, EVENT = 8, COMPACTION = 16, CUT_OFF = 32;
@@ -51,7 +51,8 @@ export class TapeView {
     this.status = element("span", { class: "dim", role: "status" });
     this.strip = element("canvas", { class: "strip", height: 46, role: "img", "aria-label": "the whole rollout; j and k walk through it" });
     this.strip.addEventListener("click", (event) => this.goTo(this.stepAt(event)));
-    this.place.replaceChildren(this.head(), element("div", { class: "controls" }, this.tools(), this.strip), this.list);
+    this.scale = element("div", { class: "scale" });
+    this.place.replaceChildren(this.head(), element("div", { class: "controls" }, this.tools(), this.strip, this.scale), this.list);
     this.place.setAttribute("aria-busy", "false");
     document.addEventListener("keydown", (event) => this.onKey(event), { signal });
     window.addEventListener("hashchange", () => this.goToAddress(), { signal });
@@ -68,12 +69,15 @@ export class TapeView {
 
   head() {
     const tape = this.tape;
-    const words = [tape.outcome || "no outcome", tape.reason, `${figure(tape.turns)} turns`, `${figure(tape.steps)} steps`,
-      `${figure(tape.prompt_tokens)} tokens read, ${figure(tape.completion_tokens)} written`,
+    const words = [`${figure(tape.turns)} turns`, `${figure(tape.steps)} steps`,
+      `${figure(tape.prompt_tokens)} tokens read`, `${figure(tape.completion_tokens)} written`,
       tape.cost_usd ? `$${figure(tape.cost_usd)}` : "", typeof tape.reward === "number" ? `reward ${figure(tape.reward)}` : "",
       tape.advantage !== null ? `advantage ${figure(tape.advantage)}` : "", tape.model];
-    const head = element("header", { class: "tape-head" }, element("h1", {}, tape.task || tape.name),
-      element("p", { class: tape.outcome === "passed" ? "good" : "" }, words.filter(Boolean).join("; ")));
+    const ended = [tape.outcome || "no outcome", tape.reason === tape.outcome ? "" : tape.reason].filter(Boolean).join(": ");
+    const head = element("header", { class: "tape-head" }, element("h1", {}, tape.title || tape.task || tape.name),
+      element("ul", { class: "facts-row", "aria-label": "about this rollout" },
+        element("li", { class: tape.outcome === "passed" ? "good" : tape.outcome === "failed" ? "bad" : "" }, ended),
+        ...words.filter(Boolean).map((word) => element("li", {}, word))));
     if (tape.checks.length) {
       const layers = tape.checks.map((check) => element("li", {}, `${check.name} ${figure(check.score)}: ${check.detail}`));
       head.append(element("details", {}, element("summary", {}, "verdict by layer"), element("ul", {}, ...layers)));
@@ -92,12 +96,13 @@ export class TapeView {
           element("option", { value, selected: value === chosen, disabled: Boolean(missing) }, text))));
     const channels = { ...CHANNELS, entropy: { label: "entropy (not recorded by token)", missing: true },
       mismatch: { label: "mismatch (not recorded by token)", missing: true } };
-    const button = (text, title, act) => element("button", { type: "button", title, on: { click: act } }, text);
+    const button = (key, text, title, act) => element("button", { type: "button", title, "aria-keyshortcuts": key, on: { click: act } },
+      `${text} `, element("kbd", {}, key));
     return element("div", { class: "tools", role: "toolbar", "aria-label": "the tape" },
       choice("colour", channels, this.channel, (value) => { this.channel = value; this.layOut(); }),
       choice("show", FILTERS, this.filter, (value) => { this.filter = value; this.layOut(); }),
-      button("previous (k)", "the step before", () => this.walk(-1)), button("next (j)", "the step after", () => this.walk(1)),
-      button("next derailment (n)", "the next target, flag or failed call", () => this.nextDerailment()), this.status);
+      button("k", "previous", "the step before", () => this.walk(-1)), button("j", "next", "the step after", () => this.walk(1)),
+      button("n", "next derailment", "the next target, flag or failed call", () => this.nextDerailment()), this.status);
   }
 
   // Empty blocks of the height that their rows will about have; what comes near the screen is filled.
@@ -112,6 +117,9 @@ export class TapeView {
     this.observer = new IntersectionObserver((entries) => entries.forEach((entry) =>
       entry.isIntersecting ? this.fill(entry.target) : this.empty(entry.target)), { rootMargin: "1200px" });
     this.blocks.forEach((block) => this.observer.observe(block));
+    const kinds = [["flag", "integrity flag"], ["target", "target of the coach"], ["failed", "failed call"], ["event", "other event"]];
+    this.scale.replaceChildren(...kinds.map(([kind, text]) => element("span", {}, element("i", { class: `mark-${kind}` }), text)),
+      ...[drawScale(this.channel)].filter(Boolean));
     this.tell();
     this.drawStrip();
   }

@@ -4,16 +4,16 @@ import { element, figure } from "./elements.js";
 
 // What a token can be coloured by. `of` gives a number or null, `colour` a colour for the number.
 export const CHANNELS = {
-  surprisal: { label: "surprisal (nats of the sampled token)", of: surprisal, colour: (nats) => heat(nats / 4) },
-  targeted: { label: "targeted signal (what the hint changed)", of: targeted, colour: (nats) => signed(nats / 3) },
-  advantage: { label: "advantage (what the reward gave)", of: advantage, colour: (value) => signed(value) },
+  surprisal: { label: "surprisal (nats of the sampled token)", of: surprisal, colour: (nats) => heat(nats / 3), ramp: ["0", "3 nats or more"] },
+  targeted: { label: "targeted signal (what the hint changed)", of: targeted, colour: (nats) => signed(nats / 3), ramp: ["less likely with the hint", "likelier with it"] },
+  advantage: { label: "advantage (what the reward gave)", of: advantage, colour: (value) => signed(value), ramp: ["-1", "+1"] },
   version: { label: "version of the weights", of: version, colour: (number) => `hsl(${(number * 67) % 360} 70% 50% / .35)` },
   none: { label: "no colour", of: () => null, colour: () => "" },
 };
 
 export function drawTokens(step, tape, channelName) {
   const channel = CHANNELS[channelName];
-  const place = element("div", { class: "tokens", "aria-label": "sampled tokens" });
+  const place = element("div", { class: "tokens", role: "group", "aria-label": "sampled tokens" });
   step.tokens.text.forEach((text, at) => {
     const span = element("span", { title: tokenTitle(step, tape, at) }, text);
     const value = channel.of(step, tape, at);
@@ -23,7 +23,20 @@ export function drawTokens(step, tape, channelName) {
     place.append(span);
   });
   if (step.tokens.more) place.append(element("span", { class: "dim" }, ` ... ${step.tokens.more} more tokens`));
-  return place;
+  if (step.tokens.known) return place;
+  const head = element("summary", {}, `${step.tokens.text.length} sampled tokens, as numbers: their tokenizer is not known`);
+  return element("details", {}, head, place);
+}
+
+// What the colours of a channel mean, from one end to the other.
+export function drawScale(channelName) {
+  const { ramp, colour } = CHANNELS[channelName];
+  if (!ramp) return null;
+  const bar = element("i", { class: "ramp" });
+  const ends = channelName === "surprisal" || channelName === "entropy" ? [0, 0.1, 0.4, 1] : [-1, -0.3, 0, 0.3, 1];
+  const reach = channelName === "advantage" ? 1 : 3;
+  bar.style.background = `linear-gradient(90deg, ${ends.map((share) => colour(share * reach)).join(", ")})`;
+  return element("span", {}, ramp[0], bar, ramp[1]);
 }
 
 function tokenTitle(step, tape, at) {
@@ -62,12 +75,12 @@ function targeted(step, tape, at) {
 }
 
 function heat(share) {
-  return `rgb(214 96 33 / ${(0.75 * Math.min(1, Math.max(0, share))).toFixed(3)})`;
+  return `rgb(var(--hot) / ${(0.62 * Math.sqrt(Math.min(1, Math.max(0, share)))).toFixed(3)})`;
 }
 
 function signed(share) {
-  const strength = (0.75 * Math.min(1, Math.abs(share))).toFixed(3);
-  return share >= 0 ? `rgb(43 140 84 / ${strength})` : `rgb(190 50 60 / ${strength})`;
+  const strength = (0.62 * Math.sqrt(Math.min(1, Math.abs(share)))).toFixed(3);
+  return `rgb(var(--${share >= 0 ? "up" : "down"}) / ${strength})`;
 }
 
 // A hint with its author and gates, and teacher against student token by token.
@@ -95,7 +108,9 @@ function columnTable({ columns, update }) {
     if (columns.kl) {
       cells.push(figure(columns.kl[at]), figure(columns.weights[at]), tops(columns.student_top[at]), tops(columns.teacher_top[at]));
     }
-    return element("tr", {}, ...cells.map((text, place) => element("td", { class: place > 0 && place < 6 ? "mono number" : "mono" }, text)));
+    const row = element("tr", {}, ...cells.map((text, place) => element("td", { class: place > 0 && place < 6 ? "mono number" : "mono" }, text)));
+    row.cells[3].style.backgroundColor = signed((columns.teacher[at] - student) / 3);
+    return row;
   });
   const told = update ? `as measured in update ${update}` : "as the coach measured it";
   return element("div", { class: "wide" }, element("table", {}, element("caption", {}, `Teacher against student, ${told}`),
@@ -104,5 +119,5 @@ function columnTable({ columns, update }) {
 }
 
 function tops(pairs) {
-  return (pairs ?? []).slice(0, 3).map(([text, share]) => `${text} ${figure(share, 3)}`).join("   ");
+  return (pairs ?? []).slice(0, 3).filter(([, share]) => share >= 0.001).map(([text, share]) => `${text} ${(100 * share).toFixed(1)}%`).join("  ");
 }
