@@ -69,11 +69,9 @@ class Tape:
         view = view_step(step, number, self.turns + 1)
         agent = view.source == "agent"
         metrics, ours = mapping(step.get("metrics")), gametape_fields(step)
-        logprobs = _floats(metrics.get("logprobs"))
-        versions = [at for at in _list(ours.get("policy_versions")) if isinstance(at, int)]
+        surprisal = _mean_surprisal(metrics.get("logprobs"))
         ids = _list(metrics.get("completion_token_ids"))
-        self.scored = self.scored or bool(logprobs)
-        surprisal = -sum(logprobs) / len(logprobs) if logprobs else None
+        self.scored = self.scored or surprisal is not None
         self.facts.append(
             (
                 _SOURCES.get(view.source, 1),
@@ -81,7 +79,7 @@ class Tape:
                 len(ids) or view.completion_tokens,
                 _bits(view.results, view.marks, ours, view.copied),
                 None if surprisal is None else round(surprisal, _DECIMALS),
-                max(versions, default=None),
+                _last_version(_list(ours.get("policy_versions"))),
             )
         )
         if agent:
@@ -307,6 +305,23 @@ def _floats(value: Any) -> list[float]:
     """A column of numbers; empty where one of them is none."""
     numbers = [amount(entry) for entry in _list(value) if isinstance(entry, int | float)]
     return [round(number, _DECIMALS) for number in numbers] if len(numbers) == len(_list(value)) else []
+
+
+def _mean_surprisal(logprobs: Any) -> float | None:
+    """Minus the mean of a column; None where there is none, or where one of its numbers is none."""
+    values = _list(logprobs)
+    try:
+        mean = -sum(values) / len(values)
+    except (TypeError, ZeroDivisionError, OverflowError):
+        return None
+    return _number(mean)
+
+
+def _last_version(versions: list[Any]) -> int | None:
+    try:
+        return max((at for at in set(versions) if isinstance(at, int)), default=None)
+    except TypeError:  # a list among them
+        return None
 
 
 def _number(value: Any) -> float | None:

@@ -99,10 +99,27 @@ export class TapeView {
     const button = (key, text, title, act) => element("button", { type: "button", title, "aria-keyshortcuts": key, on: { click: act } },
       `${text} `, element("kbd", {}, key));
     return element("div", { class: "tools", role: "toolbar", "aria-label": "the tape" },
-      choice("colour", channels, this.channel, (value) => { this.channel = value; this.layOut(); }),
+      choice("colour", channels, this.channel, (value) => this.colourBy(value)),
       choice("show", FILTERS, this.filter, (value) => { this.filter = value; this.layOut(); }),
       button("k", "previous", "the step before", () => this.walk(-1)), button("j", "next", "the step after", () => this.walk(1)),
       button("n", "next derailment", "the next target, flag or failed call", () => this.nextDerailment()), this.status);
+  }
+
+  // What is on the screen is drawn anew, and everything stays where it is.
+  colourBy(channel) {
+    this.channel = channel;
+    for (const block of this.blocks.filter((block) => block.rows)) {
+      block.rows = null;
+      this.fill(block);
+    }
+    this.drawScale();
+    this.drawStrip();
+  }
+
+  drawScale() {
+    const kinds = [["flag", "integrity flag"], ["target", "target of the coach"], ["failed", "failed call"], ["event", "other event"]];
+    this.scale.replaceChildren(...kinds.map(([kind, text]) => element("span", {}, element("i", { class: `mark-${kind}` }), text)),
+      ...[drawScale(this.channel)].filter(Boolean));
   }
 
   // Empty blocks of the height that their rows will about have; what comes near the screen is filled.
@@ -117,9 +134,7 @@ export class TapeView {
     this.observer = new IntersectionObserver((entries) => entries.forEach((entry) =>
       entry.isIntersecting ? this.fill(entry.target) : this.empty(entry.target)), { rootMargin: "1200px" });
     this.blocks.forEach((block) => this.observer.observe(block));
-    const kinds = [["flag", "integrity flag"], ["target", "target of the coach"], ["failed", "failed call"], ["event", "other event"]];
-    this.scale.replaceChildren(...kinds.map(([kind, text]) => element("span", {}, element("i", { class: `mark-${kind}` }), text)),
-      ...[drawScale(this.channel)].filter(Boolean));
+    this.drawScale();
     this.tell();
     this.drawStrip();
   }
