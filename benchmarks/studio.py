@@ -2,10 +2,10 @@
 
     python benchmarks/studio.py [--runs N] [--rollouts N] [--steps N] [--turns N] [--updates N] [--save]
 
-Makes a directory with N training runs of which one has kept many rollouts, a tape of 500 turns with 200 sampled tokens
-each, a tape of 128 MB, and a log with a million figures. Starts `gametape studio` on it, opens its pages in Chromium, and
-prints when what a page is for was painted, how long the slowest of many interactions took to its next frame, and the
-largest memory of the server so far. `--save` keeps what is printed in benchmarks/results/studio.txt.
+Makes a directory with N training runs of which one has kept many rollouts, a tape of 500 turns with 100,000 sampled
+tokens, a tape of 128 MB, and a log with a million figures. Starts `gametape studio` on it and opens its pages in
+Chromium. Prints when what a page is for was painted, how long the slowest of many interactions took to its next frame,
+and the largest memory of the server so far. `--save` keeps that in benchmarks/results/studio.txt.
 """
 
 import argparse
@@ -21,25 +21,12 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from tests.studio.web.chromium import Chromium, require_chromium, script  # noqa: E402
+
 from gametape.studio.web.curves import UPDATE_KEYS  # noqa: E402
-from tests.studio.web.chromium import Chromium, require_chromium  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results" / "studio.txt"
-WATCH = """
-(() => {
-  window.painted = null;
-  const look = () => {
-    if (window.painted !== null || !document.querySelector("main") || document.querySelector("[aria-busy=true]")) return;
-    if (!document.querySelector("article.step, figure.chart, td")) return;
-    window.painted = 0;
-    requestAnimationFrame(() => setTimeout(() => { window.painted = performance.now(); }));
-  };
-  new MutationObserver(look).observe(document, {subtree: true, childList: true, attributes: true, attributeFilter: ["aria-busy"]});
-  window.slow = [];
-  new PerformanceObserver((list) => window.slow.push(...list.getEntries().map((one) => [one.duration, one.name])))
-    .observe({type: "event", durationThreshold: 16, buffered: true});
-})();
-"""
+WATCH = script("watch")
 
 
 def main() -> None:
@@ -99,7 +86,7 @@ def make_log(path: Path, updates: int) -> int:
     times = ("decode", "tools", "prepare", "verify", "coach", "learn", "idle")
     with path.open("w") as log:
         for number in range(1, updates + 1):
-            figures = {key: (number * 7919 % 1009) / 1009 for key in UPDATE_KEYS[:13]}
+            figures = dict.fromkeys(UPDATE_KEYS[:13], number * 7919 % 1009 / 1009)
             line = {"kind": "update", "step": number, **figures, "time": dict.fromkeys(times, 0.1)}
             log.write(json.dumps(line) + "\n")
     return 20 * updates

@@ -22,6 +22,7 @@ import httpx
 
 from tests.patience import HANG, wait_until
 
+SCRIPTS = Path(__file__).parent / "scripts"
 MISSING = "no Chromium with its driver here; type: apt-get install -y chromium chromium-driver"
 ENTER = "\ue007"
 TAB = "\ue004"
@@ -39,15 +40,11 @@ _FLAGS = (
     "--force-color-profile=srgb",
 )
 _INTERNAL = ("data", "about", "chrome")
-_OBSERVER = """
-window.observed = {policy: [], errors: [], ran: []};
-window.ran = (what) => window.observed.ran.push(String(what));
-window.alert = window.prompt = window.confirm = (what) => { window.ran(what); return true; };
-document.addEventListener("securitypolicyviolation", (event) =>
-  window.observed.policy.push(`${event.effectiveDirective} ${event.blockedURI} ${event.sample}`));
-window.addEventListener("error", (event) => window.observed.errors.push(event.message || `cannot load ${event.target?.src ?? ""}`), true);
-window.addEventListener("unhandledrejection", (event) => window.observed.errors.push(String(event.reason)));
-"""
+
+
+def script(name: str) -> str:
+    """One of the scripts that tests run in a page."""
+    return (SCRIPTS / f"{name}.js").read_text()
 
 
 def has_chromium() -> bool:
@@ -73,13 +70,17 @@ class Chromium:
             )
             try:
                 assert process.stdout
-                port = next(found[1] for line in process.stdout if (found := re.search(r"started successfully on port (\d+)", line)))
+                port = next(
+                    found[1]
+                    for line in process.stdout
+                    if (found := re.search(r"started successfully on port (\d+)", line))
+                )
                 with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=HANG, trust_env=False) as driver:
                     session = driver.post("/session", json={"capabilities": {"alwaysMatch": _wanted(place)}}).json()
                     if "sessionId" not in session["value"]:
                         raise OSError(f"Chromium does not start: {session['value'].get('message')}")
                     browser = cls(driver, session["value"]["sessionId"])
-                    browser.devtools("Page.addScriptToEvaluateOnNewDocument", source=_OBSERVER)
+                    browser.devtools("Page.addScriptToEvaluateOnNewDocument", source=script("observer"))
                     browser.resize(width, height)
                     yield browser
                     browser._call("DELETE", "")
@@ -92,13 +93,13 @@ class Chromium:
         self._call("POST", "/url", url="about:blank")
         self._call("POST", "/url", url=address)
 
-    def run(self, script: str, *words: Any) -> Any:
+    def run(self, body: str, *words: Any) -> Any:
         """What a function with this body returns."""
-        return self._call("POST", "/execute/sync", script=script, args=list(words))
+        return self._call("POST", "/execute/sync", script=body, args=list(words))
 
-    def run_async(self, script: str, *words: Any) -> Any:
+    def run_async(self, body: str, *words: Any) -> Any:
         """What the body gives to the function that is its last argument."""
-        return self._call("POST", "/execute/async", script=script, args=list(words))
+        return self._call("POST", "/execute/async", script=body, args=list(words))
 
     def wait(self, expression: str, *words: Any) -> Any:
         """The value of an expression as soon as it is true; `arguments` holds the words."""
@@ -124,8 +125,7 @@ class Chromium:
 
     def click_at(self, css: str, across: float) -> None:
         """Move the pointer to a place in an element, by its share of the width, and click."""
-        box = self.run("const box = document.querySelector(arguments[0]).getBoundingClientRect();"
-                       "return [box.left + box.width * arguments[1], box.top + box.height / 2]", css, across)  # fmt: skip
+        box = self.run(script("place"), css, across)
         moves = [{"type": "pointerMove", "x": round(box[0]), "y": round(box[1])}]
         moves += [{"type": kind, "button": 0} for kind in ("pointerDown", "pointerUp")]
         self._call("POST", "/actions", actions=[{"type": "pointer", "id": "mouse", "actions": moves}])
@@ -162,7 +162,9 @@ class Chromium:
 
     def requested(self) -> set[str]:
         """The origins that pages asked for anything since this was asked last."""
-        messages = [json.loads(entry["message"])["message"] for entry in self._call("POST", "/se/log", type="performance")]
+        messages = [
+            json.loads(entry["message"])["message"] for entry in self._call("POST", "/se/log", type="performance")
+        ]
         sent = [message for message in messages if message["method"] == "Network.requestWillBeSent"]
         parts = [urlsplit(message["params"]["request"]["url"]) for message in sent]
         return {f"{part.scheme}://{part.netloc}" for part in parts if part.scheme not in _INTERNAL}
@@ -174,7 +176,9 @@ class Chromium:
         assert self.requested() <= {origin if origin == "file://" else origin.rstrip("/")}
 
     def _call(self, method: str, path: str, **body: Any) -> Any:
-        answer = self._driver.request(method, f"/session/{self._session}{path}", json=body if method == "POST" else None)
+        answer = self._driver.request(
+            method, f"/session/{self._session}{path}", json=body if method == "POST" else None
+        )
         value = answer.json()["value"]
         if answer.status_code != 200:
             raise AssertionError(f"{path}: {value['error']}: {value['message']}")

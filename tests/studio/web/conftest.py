@@ -49,7 +49,9 @@ def real_runs(tmp_path_factory: pytest.TempPathFactory) -> RealRuns:
     turns = place / "thread.jsonl"
     turns.write_text("".join(json.dumps(turn) + "\n" for turn in THREAD_TURNS))
     shop, model = ("--workspace", place / "shop"), f"scripted:{place / 'turns.jsonl'}"
-    goal = run("goal", "run", *shop, "--success", "pytest -q", "--instruction", "Mend the shop.", "--model", model, *words)
+    goal = run(
+        "goal", "run", *shop, "--success", "pytest -q", "--instruction", "Mend the shop.", "--model", model, *words
+    )
     assert goal.code == 0, goal.err
     thread = run("thread", "new", "--title", "the shop", *shop, "--model", f"scripted:{turns}", *words)
     assert run("thread", "say", thread.answer["thread"], "What is wrong with the shop?", *words).code == 0

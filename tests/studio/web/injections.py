@@ -96,9 +96,16 @@ def file_name(number: int) -> str:
 def hostile_trajectory(number: int) -> dict[str, Any]:
     """A record with one injection in every text field that there is, of the kind that a run keeps."""
     text = INJECTIONS[number]
-    call = {"tool_call_id": text, "function_name": text, "arguments": {text: text, "deep": [text, {text: "a\n" + text}]}}
+    call = {
+        "tool_call_id": text,
+        "function_name": text,
+        "arguments": {text: text, "deep": [text, {text: "a\n" + text}]},
+    }
     result = {"source_call_id": text, "content": text, "extra": {"failed": True}}
-    stray = {"source_call_id": None, "content": [{"type": text, "text": text}, {"type": text, "source": {"path": text}}]}
+    stray = {
+        "source_call_id": None,
+        "content": [{"type": text, "text": text}, {"type": text, "source": {"path": text}}],
+    }
     stray["subagent_trajectory_ref"] = [{"trajectory_id": text}]  # type: ignore[assignment]
     ours = {
         "loss_mask": [1, 1, 1],
@@ -112,7 +119,7 @@ def hostile_trajectory(number: int) -> dict[str, Any]:
     }
     metrics = {"completion_token_ids": [0, 1, 2], "logprobs": [-0.5, -1.5, -4], "prompt_tokens": 3}
     gates = {name: {"passed": False, "value": 0.5, "detail": text} for name in ("g0", "g1", "g2")}
-    hint = {key: text for key in ("source", "type", "text", "evidence", "author", "refused")}
+    hint = dict.fromkeys(("source", "type", "text", "evidence", "author", "refused"), text)
     hint |= {"step": 2, "span": [0, 2], "used": True, "kl": 0.5, "noticed": 3, "gates": gates}  # type: ignore[dict-item]
     hint |= {"student_logprobs": [-1.0, -2.0], "teacher_logprobs": [-2.0, -1.0]}  # type: ignore[dict-item]
     flag = {"rule": text, "severity": text, "file": text, "line": 3, "evidence": text}
@@ -125,15 +132,19 @@ def hostile_trajectory(number: int) -> dict[str, Any]:
         step_of(3, message=[{"type": "text", "text": text}], source=text),
     ]  # fmt: skip
     agent = Agent(name=text or "x", version="1").model_dump() | {"version": text, "model_name": text}
-    forks = [{"step": 2, "hinted": hinted, "passed": hinted, "turns": [{"said": text, "calls": [text]}]} for hinted in (True, False)]
-    ours = {"targets": [hint], "advantage": -1.0, "forks": forks}
+    turns = [{"said": text, "calls": [text], "result": text}]
+    forks = [{"step": 2, "plain": {"turns": turns}, "hinted": {"passed": True, "turns": turns}}]
+    readings = [{"step": 2, "learner": [-0.5, -1.0, -4.1], "entropy": [1.0, 2.0, text]}, {"step": text}]
+    ours = {"targets": [hint], "advantage": -1.0, "forks": forks, "readings": readings}
     told = {"task": text, "outcome": text, "reason": text, "reward": 0.5, "verdict": verdict, "gametape": ours}
     return {
         "schema_version": "ATIF-v1.7",
         "trajectory_id": text,
         "agent": agent,
         "steps": steps,
-        "subagent_trajectories": [{"schema_version": "ATIF-v1.7", "trajectory_id": text, "agent": agent, "steps": steps}],
+        "subagent_trajectories": [
+            {"schema_version": "ATIF-v1.7", "trajectory_id": text, "agent": agent, "steps": steps}
+        ],
         "extra": told,
     }
 
@@ -149,7 +160,13 @@ def write_hostile_run(root: Path, numbers: Iterable[int]) -> None:
     for text in texts:
         lines += [
             {"kind": "update", "step": 1, "reward": 0.5, "pass_rates": {text: 0.5}, "mismatch": 0.1},
-            {"kind": "update", "step": 2, "reward": text, "pass_rates": dict.fromkeys(texts, 0.5), "time": {text: text}},
+            {
+                "kind": "update",
+                "step": 2,
+                "reward": text,
+                "pass_rates": dict.fromkeys(texts, 0.5),
+                "time": {text: text},
+            },
             {"kind": "alarm", "step": 2, "name": text, "value": text, "limit": 1, "advice": text},
             {"kind": text, "step": text},
         ]

@@ -14,7 +14,7 @@ from gametape.record.journal_format import header_line, step_line
 from gametape.studio.web import live
 from gametape.studio.web.export import write_export
 
-from .chromium import ENTER, TAB, Chromium
+from .chromium import ENTER, TAB, Chromium, script
 from .conftest import RealRuns
 from .site import open_site, served, step_of, update_line
 
@@ -81,11 +81,7 @@ def test_every_page_shows_what_it_is_for(
     assert look.run(UNNAMED) == []
 
 
-UNNAMED = """
-const named = (one) => (one.innerText || one.getAttribute("aria-label") || one.title || one.labels?.[0]?.innerText || "").trim();
-return [...document.querySelectorAll("a, button, select, input:not([type=hidden]), canvas, svg[role=img], summary")]
-  .filter((one) => !named(one)).map((one) => one.outerHTML.slice(0, 120));
-"""
+UNNAMED = script("unnamed")
 
 
 def test_the_list_leads_to_runs_and_compares_those_that_are_marked(look: Chromium, studio: str) -> None:
@@ -140,7 +136,9 @@ def test_colours_and_filters_change_what_is_seen(look: Chromium, studio: str, re
     look.go(tape_of(studio, real_runs.runs))
     look.wait(ROWS)
     everything = look.run(f"return {ROWS}")
-    channels = look.run("return [...document.querySelectorAll('select')[0].options].filter((o) => !o.disabled).map((o) => o.value)")
+    channels = look.run(
+        "return [...document.querySelectorAll('select')[0].options].filter((o) => !o.disabled).map((o) => o.value)"
+    )
     for channel in channels:
         choose(look, 0, channel)
         look.wait(ROWS)
@@ -182,7 +180,9 @@ def test_the_keyboard_alone_reaches_everything(look: Chromium, studio: str) -> N
     assert "run" in seen
 
 
-@pytest.mark.parametrize("page", ["", f"run?run={TTF}", "TAPE", "desk", f"rollouts?run={TTF}", "result?run=demo/attempts/expert"])
+@pytest.mark.parametrize(
+    "page", ["", f"run?run={TTF}", "TAPE", "desk", f"rollouts?run={TTF}", "result?run=demo/attempts/expert"]
+)
 def test_a_phone_shows_pages_without_scrolling_sideways(
     look: Chromium, studio: str, real_runs: RealRuns, page: str
 ) -> None:
@@ -195,23 +195,7 @@ def test_a_phone_shows_pages_without_scrolling_sideways(
         look.resize(1280, 900)
 
 
-CONTRAST = """
-const parts = (text) => { const [r, g, b, a = 1] = text.match(/[\\d.]+/g).map(Number); return [r, g, b, a]; };
-const light = (rgb) => {
-  const [r, g, b] = rgb.map((v) => v / 255).map((v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
-  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-};
-const behind = (one) => {
-  const layers = [];
-  for (; one; one = one.parentElement) { const c = getComputedStyle(one).backgroundColor; if (/^rgb/.test(c)) layers.push(parts(c)); }
-  return layers.reverse().reduce((under, [r, g, b, a]) => [r, g, b].map((v, at) => v * a + under[at] * (1 - a)), [255, 255, 255]);
-};
-return [...new Set([...document.querySelectorAll("body *")].filter((one) => one.checkVisibility() && !one.closest("svg, .skip, option")
-    && [...one.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim()))
-  .map((one) => { const a = light(parts(getComputedStyle(one).color).slice(0, 3)), b = light(behind(one));
-    return [(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), `${one.tagName}.${one.className}`]; })
-  .filter(([ratio]) => ratio < 4.5).map(([ratio, name]) => `${name} ${ratio.toFixed(2)}`))];
-"""
+CONTRAST = script("contrast")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

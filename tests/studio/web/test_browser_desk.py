@@ -1,4 +1,4 @@
-"""The desk's buttons in a real browser: each decides exactly what it stands beside, and the page says what came of it."""
+"""The desk's buttons in a real browser: each decides what it stands beside, and the page says what came of it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +10,7 @@ from gametape.desk.vault.review import review
 from gametape.desk.vault.vault import NoteWriter, Vault
 from tests.cli.command import run
 
-from .chromium import ENTER, Chromium
+from .chromium import ENTER, Chromium, script
 from .site import open_site, served
 
 pytestmark = pytest.mark.slow
@@ -48,12 +48,7 @@ def button(label: str, beside: str) -> str:
 
 
 def press(page: Chromium, label: str, beside: str, with_key: bool = False) -> None:
-    page.run(
-        "const article = [...document.querySelectorAll('article')].find((one) => one.innerText.includes(arguments[1]));"
-        "[...article.querySelectorAll('button')].find((one) => one.innerText === arguments[0]).dataset.test = arguments[0] + ' ' + arguments[1];",
-        label,
-        beside,
-    )
+    page.run(script("mark_button"), label, beside)
     if with_key:
         page.run("document.querySelector(arguments[0]).focus()", button(label, beside))
         page.press(ENTER)

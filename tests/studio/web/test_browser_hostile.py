@@ -12,40 +12,15 @@ from gametape.desk.desk import open_desk
 from gametape.desk.vault.vault import NoteWriter, Vault
 from gametape.studio.web.export import write_export
 
-from .chromium import Chromium
+from .chromium import Chromium, script
 from .injections import COMPUTED, INJECTIONS, file_name, hostile_trajectory, write_hostile_run
 from .site import open_site, served
 
 pytestmark = pytest.mark.slow
 NUMBERS = range(len(INJECTIONS))
-NEW = """
-const own = location.origin === "null" ? "file:" : location.origin;
-const strange = [...document.querySelectorAll("img, iframe, object, embed, base, template, video, audio, math, marquee, portal, meta[http-equiv=refresh]")];
-const scripts = [...document.scripts].filter((one) => one.src ? new URL(one.src).origin !== own : one.id !== "data" && one.type !== "module");
-const styles = [...document.querySelectorAll("style, link[rel=stylesheet]")].filter((one) => one.sheet?.cssRules.length < 20);
-const handlers = [...document.querySelectorAll("*")].filter((one) => one.getAttributeNames().some((name) => name.startsWith("on") || name === "srcdoc"));
-const links = [...document.querySelectorAll("[href], [src], [action], [formaction]")].filter((one) => {
-  const target = new URL(one.href?.baseVal ?? one.getAttribute("href") ?? one.getAttribute("src") ?? one.getAttribute("action"), location.href);
-  return target.protocol !== location.protocol && target.href !== "data:," || (target.host && target.host !== location.host);
-});
-return [...strange, ...scripts, ...styles, ...handlers, ...links].map((one) => one.outerHTML.slice(0, 200));
-"""
-EVERYTHING_OPEN = """
-for (const one of document.querySelectorAll("details")) one.open = true;
-for (const one of document.querySelectorAll("a, button, input, span, td")) one.dispatchEvent(new MouseEvent("mouseover", {bubbles: true}));
-"""
-EVERY_CHOICE = """
-const done = arguments[0], selects = [...document.querySelectorAll("select")];
-(async () => {
-  for (const select of selects) for (const option of [...select.options].filter((one) => !one.disabled)) {
-    select.value = option.value;
-    select.dispatchEvent(new Event("change", {bubbles: true}));
-    await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve, 5)));
-  }
-  for (const select of selects) { select.selectedIndex = 0; select.dispatchEvent(new Event("change", {bubbles: true})); }
-  done(true);
-})();
-"""
+NEW = script("strange")
+EVERYTHING_OPEN = script("open")
+EVERY_CHOICE = script("choices")
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +105,9 @@ def test_all_injections_are_texts_on_the_pages_about_a_run(chromium: Chromium, s
     check(chromium, studio, f"{studio}{page}?run=all")
 
 
-@pytest.mark.parametrize("page", ["", "desk", "result?run=goal", "evaluation?run=evaluation", "integrity?run=evaluation"])
+@pytest.mark.parametrize(
+    "page", ["", "desk", "result?run=goal", "evaluation?run=evaluation", "integrity?run=evaluation"]
+)
 def test_all_injections_are_texts_beside_each_other(chromium: Chromium, studio: str, page: str) -> None:
     check(chromium, studio, studio + page)
 

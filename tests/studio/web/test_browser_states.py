@@ -38,7 +38,13 @@ def test_without_runs_it_says_the_command_that_makes_one(chromium: Chromium, stu
 
 
 def test_what_is_not_there_is_said(chromium: Chromium, studio: str, run: Path) -> None:
-    for page in ("run?run=two", "tape?run=one&rollout=no", "group?run=one&group=no", "nothing", "rollouts?run=one&first=x"):
+    for page in (
+        "run?run=two",
+        "tape?run=one&rollout=no",
+        "group?run=one&group=no",
+        "nothing",
+        "rollouts?run=one&first=x",
+    ):
         chromium.go(studio + page)
         chromium.wait("document.querySelector('[role=alert]')?.innerText.length > 10")
         assert "Traceback" not in chromium.text()

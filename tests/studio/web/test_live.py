@@ -99,7 +99,7 @@ def test_curves_read_only_what_is_new_and_keep_a_bounded_number(
     with log.open("a") as file:
         file.writelines(update_line(step) for step in range(40, 500))
     kept = [row["step"] for row in store.read(log).updates]
-    assert (len(parsed), len(kept) <= 50) == (460, True)
+    assert (len(parsed) <= 4 * 50, len(kept) <= 50) == (True, True)  # what would be dropped is not parsed
     gaps = {later - earlier for earlier, later in pairwise(kept)}
     assert (kept[0], gaps, kept[-1] > 480) == (0, {16}, True)
     log.write_text(update_line(7))

@@ -23,9 +23,10 @@ const FILTERS = {
 const ROW_HEIGHT = 130, MOST_SLICES_KEPT = 40;
 const MILLISECONDS_BETWEEN_LOOKS = 2000;
 
-export async function mountTape(place, run, rollout) {
+export async function mountTape(place, run, rollout, subagent = "") {
+  const names = { run, rollout, ...(subagent ? { subagent } : {}) };
   try {
-    const view = new TapeView(place, run, rollout, await ask("tape", { run, rollout }));
+    const view = new TapeView(place, names, await ask("tape", names));
     view.draw();
     view.goToAddress();
     return view;
@@ -36,8 +37,8 @@ export async function mountTape(place, run, rollout) {
 }
 
 export class TapeView {
-  constructor(place, run, rollout, tape) {
-    Object.assign(this, { place, run, rollout, tape });
+  constructor(place, names, tape) {
+    Object.assign(this, { place, names, tape });
     this.slices = new Map();
     this.filter = "all";
     this.channel = tape.scored ? "surprisal" : "none";
@@ -83,7 +84,9 @@ export class TapeView {
       head.append(element("details", {}, element("summary", {}, "verdict by layer"), element("ul", {}, ...layers)));
     }
     if (tape.subagents.length) {
-      head.append(element("p", { class: "dim" }, `subagents: ${tape.subagents.join(", ")} (gametape trajectory show --subagent shows one)`));
+      const link = (name) => isExported ? element("span", {}, `${name} `)
+        : element("a", { href: `/tape?${new URLSearchParams({ ...this.names, subagent: name })}` }, `${name} `);
+      head.append(element("p", {}, element("span", { class: "dim" }, "subagents: "), ...tape.subagents.map(link)));
     }
     for (const mark of tape.loose_marks) head.append(drawMark(mark));
     return head;
@@ -94,8 +97,8 @@ export class TapeView {
       element("select", { on: { change: (event) => choose(event.target.value) } },
         ...Object.entries(options).map(([value, { label: text, missing }]) =>
           element("option", { value, selected: value === chosen, disabled: Boolean(missing) }, text))));
-    const channels = { ...CHANNELS, entropy: { label: "entropy (not recorded by token)", missing: true },
-      mismatch: { label: "mismatch (not recorded by token)", missing: true } };
+    const channels = Object.fromEntries(Object.entries(CHANNELS).map(([name, channel]) =>
+      [name, channel.read && !this.tape.read ? { label: `${name} (not recorded here)`, missing: true } : channel]));
     const button = (key, text, title, act) => element("button", { type: "button", title, "aria-keyshortcuts": key, on: { click: act } },
       `${text} `, element("kbd", {}, key));
     return element("div", { class: "tools", role: "toolbar", "aria-label": "the tape" },
@@ -196,7 +199,7 @@ export class TapeView {
   async step(at) {
     const first = at - (at % this.tape.slice);
     if (!this.slices.has(first)) {
-      this.slices.set(first, ask("steps", { run: this.run, rollout: this.rollout, first }));
+      this.slices.set(first, ask("steps", { ...this.names, first }));
       if (this.slices.size > MOST_SLICES_KEPT) this.slices.delete(this.slices.keys().next().value);
     }
     const { steps } = await this.slices.get(first);
@@ -242,7 +245,7 @@ export class TapeView {
   }
 
   address(step) {
-    const parameters = new URLSearchParams(isExported ? { rollout: this.rollout, step } : { step });
+    const parameters = new URLSearchParams(isExported ? { rollout: this.names.rollout, step } : { step });
     return `#${parameters}`;
   }
 
@@ -285,7 +288,7 @@ export class TapeView {
 
   async lookAgain() {
     try {
-      const tape = await ask("tape", { run: this.run, rollout: this.rollout });
+      const tape = await ask("tape", this.names);
       if (tape.steps === this.tape.steps && tape.running) return;
       this.slices.delete(this.tape.steps - (this.tape.steps % this.tape.slice));
       this.grow(tape);

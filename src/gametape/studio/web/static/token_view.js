@@ -7,6 +7,8 @@ export const CHANNELS = {
   surprisal: { label: "surprisal (nats of the sampled token)", of: surprisal, colour: (nats) => heat(nats / 3), ramp: ["0", "3 nats or more"] },
   targeted: { label: "targeted signal (what the hint changed)", of: targeted, colour: (nats) => signed(nats / 3), ramp: ["less likely with the hint", "likelier with it"] },
   advantage: { label: "advantage (what the reward gave)", of: advantage, colour: (value) => signed(value), ramp: ["-1", "+1"] },
+  entropy: { label: "entropy (nats of the choice)", of: entropy, colour: (nats) => heat(nats / 3), ramp: ["0", "3 nats or more"], read: true },
+  mismatch: { label: "mismatch (trainer minus sampler)", of: mismatch, colour: (nats) => signed(nats * 10), ramp: ["-0.1 nats", "+0.1 nats"], read: true },
   version: { label: "version of the weights", of: version, colour: (number) => `hsl(${(number * 67) % 360} 70% 50% / .35)` },
   none: { label: "no colour", of: () => null, colour: () => "" },
 };
@@ -34,7 +36,7 @@ export function drawScale(channelName) {
   if (!ramp) return null;
   const bar = element("i", { class: "ramp" });
   const ends = channelName === "surprisal" || channelName === "entropy" ? [0, 0.1, 0.4, 1] : [-1, -0.3, 0, 0.3, 1];
-  const reach = channelName === "advantage" ? 1 : 3;
+  const reach = { advantage: 1, mismatch: 0.1 }[channelName] ?? 3;
   bar.style.background = `linear-gradient(90deg, ${ends.map((share) => colour(share * reach)).join(", ")})`;
   return element("span", {}, ramp[0], bar, ramp[1]);
 }
@@ -44,6 +46,8 @@ function tokenTitle(step, tape, at) {
   if (step.tokens.logprob.length) lines.push(`log p ${figure(step.tokens.logprob[at])}`);
   if (step.tokens.mask.length) lines.push(step.tokens.mask[at] ? "learned from" : "not learned from");
   if (typeof step.tokens.version[at] === "number") lines.push(`weights version ${step.tokens.version[at]}`);
+  if (step.tokens.entropy.length) lines.push(`entropy ${figure(step.tokens.entropy[at])} nats`);
+  if (mismatch(step, tape, at) !== null) lines.push(`trainer - sampler ${figure(mismatch(step, tape, at))} nats`);
   const given = advantage(step, tape, at);
   if (given !== null) lines.push(`advantage ${figure(given)}`);
   const signal = targeted(step, tape, at);
@@ -57,6 +61,15 @@ function surprisal(step, tape, at) {
 
 function advantage(step, tape, at) {
   return tape.advantage !== null && step.tokens.mask[at] ? tape.advantage : null;
+}
+
+function entropy(step, tape, at) {
+  return step.tokens.entropy[at] ?? null;
+}
+
+function mismatch(step, tape, at) {
+  const { learner, logprob } = step.tokens;
+  return at < learner.length && at < logprob.length ? learner[at] - logprob[at] : null;
 }
 
 function version(step, tape, at) {
@@ -98,6 +111,19 @@ export function drawTarget(target) {
   }
   if (target.columns.student.length) place.append(columnTable(target));
   return place;
+}
+
+// Two forks of the rollout from this turn on, of one seed: without the hint and with it.
+export function drawForks({ parting, plain, hinted }) {
+  const side = (title, { passed, turns, more }) => element("section", {},
+    element("h3", {}, `${title}: `, element("span", { class: passed ? "good" : "bad" }, passed ? "succeeds" : "fails")),
+    element("ol", {}, ...turns.map((turn, at) => element("li", { class: at === parting ? "parts" : false },
+      turn.said ? element("span", {}, `${turn.said} `) : null,
+      ...turn.calls.map((call) => element("span", { class: "mono" }, call)),
+      turn.result ? element("span", { class: turn.failed ? "bad" : "dim" }, ` ${turn.result}`) : null))),
+    more ? element("p", { class: "dim" }, `${figure(more)} more turns`) : null);
+  return element("section", { class: "forks", "aria-label": "forks with the hint and without it" },
+    side("Without the hint", plain), side("With the hint", hinted));
 }
 
 function columnTable({ columns, update }) {
