@@ -56,6 +56,7 @@ def studio_templates() -> jinja2.Environment:
         "bytes": show_bytes,
         "query": show_query,
         "short_name": show_name,
+        "sibling": lambda name, group: f"rollout {name.removeprefix(group).lstrip('.-')}",
     }
     return templates
 

@@ -128,7 +128,7 @@ export function drawForks({ parting, plain, hinted }) {
 
 function columnTable({ columns, update }) {
   const head = ["token", "log p, no hint", "log p, hinted", "difference"];
-  if (columns.kl) head.push("divergence, nats", "weight", "likeliest without", "likeliest with");
+  if (columns.kl) head.push("divergence, nats", "weight", "likeliest without", "with it");
   const rows = columns.student.map((student, at) => {
     const cells = [columns.text[at] ?? "", figure(student), figure(columns.teacher[at]), figure(columns.teacher[at] - student)];
     if (columns.kl) {
@@ -145,5 +145,5 @@ function columnTable({ columns, update }) {
 }
 
 function tops(pairs) {
-  return (pairs ?? []).slice(0, 3).filter(([, share]) => share >= 0.001).map(([text, share]) => `${text} ${(100 * share).toFixed(1)}%`).join("  ");
+  return (pairs ?? []).slice(0, 2).filter(([, share]) => share >= 0.001).map(([text, share]) => `${text} ${(100 * share).toFixed(1)}%`).join("  ");
 }
