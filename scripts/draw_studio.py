@@ -1,7 +1,8 @@
 """Take the pictures of docs/studio.md and of the README, docs/studio/*.png, with the Chromium of this machine.
 
     gametape demo
-    gametape eval worlds:moderate --model runs/demo/rlvr_ttf -n 6 -k 4 --limit 12 --trajectories --out runs/evals/moderate
+    gametape eval worlds:demo --model runs/demo/rlvr_ttf -n 4 -k 4 --limit 12 --trajectories --out runs/evals/held-out
+    gametape train runs/demo/rlvr_ttf/config.toml --set arm=rlvr_ttf_gated --set flops=400000000 --out runs/gated
     python scripts/draw_studio.py [--runs runs] [NAME...]
 
 A goal, a thread, a draft and a changed note are made here, with scripted models. Pictures have at most 256 colours.
@@ -33,8 +34,13 @@ from gametape.desk.desk import open_desk  # noqa: E402
 from gametape.desk.vault.vault import NoteWriter, Vault  # noqa: E402
 
 PICTURES = ROOT / "docs" / "studio"
-TTF, RLVR, EVAL = "demo/rlvr_ttf", "demo/rlvr", "evals/moderate"
+TTF, RLVR, EVAL, GATED = "demo/rlvr_ttf", "demo/rlvr", "evals/held-out", "gated"
 PHONE = (390, 780)
+CHOOSE = """
+const colour = document.querySelector("select");
+colour.value = arguments[0];
+colour.dispatchEvent(new Event("change"));
+"""
 
 
 @dataclass(frozen=True)
@@ -49,22 +55,24 @@ class View:
     choose: str = ""
 
 
-def views(goal: str, thread: str, rollout: str, step: int, siblings: str) -> list[View]:
+def views(goal: str, thread: str, rollout: str, step: int, siblings: str, forks: str) -> list[View]:
     tape = f"tape?run={TTF}&rollout={rollout}"
     return [
         View("runs", "", 560),
         View("curves", f"run?run={TTF}", 960),
         View("curves-dark", f"run?run={TTF}&run={RLVR}", 960, dark=True),
         View("rollouts", f"rollouts?run={EVAL}", 620),
-        View("tape", f"{tape}#step={step}", 900),
+        View("tape", tape, 1180),
+        View("target", f"{tape}#step={step}", 720),
         View("tape-dark", f"{tape}#step={step}", 900, dark=True, choose="targeted"),
         View("tape-phone", f"{tape}#step={step}", phone=True),
         View("entropy", tape, 760, choose="entropy"),
+        *([View("forks", forks, 900)] if forks else []),
         View("siblings", f"group?run={EVAL}&group={quote(siblings)}", 520),
         View("tasks", f"tasks?run={EVAL}", 620),
         View("integrity", "integrity?run=demo/attempts/cheat", 620),
         View("costs", f"costs?run={EVAL}", 620),
-        View("behaviour", f"behaviour?run={EVAL}", 620, dark=True),
+        View("behaviour", f"behaviour?run={TTF}", 620, dark=True),
         View("evaluation", f"evaluation?run={EVAL}", 960),
         View("calibration", f"calibration?run=home:goals/{goal}", 360),
         View("result", f"result?run=home:goals/{goal}", 720),
@@ -87,17 +95,32 @@ def main() -> int:
         print(f"{runs / TTF}: has no rollout; make one with: gametape demo", file=sys.stderr)
         return 2
     step = json.loads(tapes[0].read_text())["extra"]["gametape"]["targets"][0]["step"]
-    siblings = min((path.stem for path in (runs / EVAL / "trajectories").glob("*.json")), default="-").rpartition("-")[
-        0
-    ]
+    siblings = mixed_siblings(runs / EVAL)
     PICTURES.mkdir(exist_ok=True)
     with made_home() as (home, goal, thread), served(open_site(runs, home)) as studio, Chromium.open() as browser:
-        for view in views(goal, thread, tapes[0].stem, step, siblings):
+        for view in views(goal, thread, tapes[0].stem, step, siblings, first_fork(runs / GATED)):
             if not options.names or view.name in options.names:
                 path = PICTURES / f"{view.name}.png"
                 path.write_bytes(small_png(photograph(browser, studio, view)))
                 print(f"{path.relative_to(ROOT)} {path.stat().st_size:,}")
     return 0
+
+
+def mixed_siblings(evaluation: Path) -> str:
+    """A prompt whose rollouts ended differently, else any."""
+    outcomes: dict[str, set[str]] = {}
+    for path in sorted((evaluation / "trajectories").glob("*.json")):
+        outcome = json.loads(path.read_text())["extra"].get("outcome", "")
+        outcomes.setdefault(path.stem.rpartition("-")[0], set()).add(outcome)
+    return max(outcomes, key=lambda name: len(outcomes[name]), default="")
+
+
+def first_fork(run: Path) -> str:
+    """The address of a target with two forks; empty where the run has none."""
+    for path in sorted((run / "trajectories").glob("*.json")):
+        for pair in json.loads(path.read_text())["extra"]["gametape"].get("forks", []):
+            return f"tape?run={GATED}&rollout={path.stem}#step={pair['step']}"
+    return ""
 
 
 @contextmanager
@@ -128,8 +151,7 @@ def photograph(browser: Chromium, studio: str, view: View) -> bytes:
     browser.go(studio + view.page)
     browser.wait("document.querySelectorAll('[aria-busy=true]').length === 0")
     if view.choose:
-        choice = "const one = document.querySelector('select'); one.value = arguments[0]; one.dispatchEvent(new Event('change'))"
-        browser.run(choice, view.choose)
+        browser.run(CHOOSE, view.choose)
     if "#step" in view.page:
         browser.wait("document.querySelector('article.step.current')")
     time.sleep(1)  # for the last frame
