@@ -89,6 +89,19 @@ def test_a_kept_rollout_has_what_the_update_saw_and_two_forks_at_its_target(clie
     assert (pair["hinted"]["passed"], pair["hinted"]["more"]) == (True, 3)
 
 
+def test_half_a_character_in_any_text_is_shown_as_a_question_mark(client: TestClient, tmp_path: Path) -> None:
+    """JSON may hold what no encoding can."""
+    half = "\ud83d"
+    verdict = {"checks": [{"name": half, "detail": half}], "integrity": [{"rule": half, "severity": half}]}
+    ours = {"policy_versions": [half], "events": [{"kind": half}]}
+    metrics = {"completion_token_ids": [1], "logprobs": [-1.0]}
+    steps = [step_of(1, message=half, metrics=metrics, extra={"gametape": ours})]
+    extra = {"outcome": half, "task": half, "reason": half, "verdict": verdict}
+    write_tape(tmp_path / "run" / "trajectories" / "x.json", steps, extra=extra)
+    for address in ("/data/tape?run=run&rollout=x", "/data/steps?run=run&rollout=x&first=0", "/rollouts?run=run"):
+        assert client.get(address).status_code == 200
+
+
 def test_a_subagent_has_a_tape_of_its_own(client: TestClient, tmp_path: Path) -> None:
     called = {"schema_version": "ATIF-v1.7", "trajectory_id": "helper", "steps": [step_of(1, message="below")]}
     path = tmp_path / "run" / "trajectories" / "x.json"

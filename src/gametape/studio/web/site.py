@@ -13,7 +13,7 @@ import jinja2
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from gametape.studio.page import PageBudget, template_environment
+from gametape.studio.page import PageBudget, short_model, template_environment
 from gametape.studio.web.catalogue import HOME_PREFIX, RunCatalogue
 from gametape.studio.web.curves import CurveStore
 from gametape.studio.web.rollout_table import RolloutFactStore
@@ -56,6 +56,7 @@ def studio_templates() -> jinja2.Environment:
         "bytes": show_bytes,
         "query": show_query,
         "short_name": show_name,
+        "short_model": short_model,
         "sibling": lambda name, group: f"rollout {name.removeprefix(group).lstrip('.-')}",
     }
     return templates

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from gametape.record.trajectory_index import TrajectoryIndex, index_trajectory
-from gametape.studio.page import printable_text
+from gametape.studio.page import printable_text, short_model
 from gametape.studio.step_view import (
     StepMark,
     amount,
@@ -186,8 +186,8 @@ def tape_summary(tape: Tape, name: str, title: str = "") -> dict[str, Any]:
         "title": _cut(title),
         "task": _cut(text_of(extra.get("task"))),
         "agent": _cut(" ".join(filter(None, [text_of(agent.get("name")), text_of(agent.get("version"))]))),
-        "model": _cut(text_of(agent.get("model_name"))),
-        "outcome": tape.outcome,
+        "model": short_model(_cut(text_of(agent.get("model_name")))),
+        "outcome": _cut(tape.outcome),
         "reason": _cut(text_of(extra.get("reason"))),
         "reward": tame_numbers(extra.get("reward")),
         "advantage": _number(ours.get("advantage")),
@@ -202,7 +202,11 @@ def tape_summary(tape: Tape, name: str, title: str = "") -> dict[str, Any]:
         "slice": SLICE,
         "facts": tape.all_facts(),
         "checks": [
-            {"name": text_of(check.get("name")), "score": _number(check.get("score")), "detail": _cut(_text(check))}
+            {
+                "name": _cut(text_of(check.get("name"))),
+                "score": _number(check.get("score")),
+                "detail": _cut(_text(check)),
+            }
             for check in mappings(verdict.get("checks"))
         ],
         "passed": verdict.get("passed") if isinstance(verdict.get("passed"), bool) else None,
@@ -305,7 +309,7 @@ def _tokens(step: Mapping[str, Any], texts: TokenTexts, reading: Mapping[str, An
         "learner": _of_length(_floats(reading.get("learner")), len(ids))[:_MOST_TOKENS],
         "entropy": _of_length(_floats(reading.get("entropy")), len(ids))[:_MOST_TOKENS],
         "mask": [bit == 1 for bit in _list(ours.get("loss_mask"))[:_MOST_TOKENS]],
-        "version": _list(ours.get("policy_versions"))[:_MOST_TOKENS],
+        "version": [at if isinstance(at, int) else None for at in _list(ours.get("policy_versions"))[:_MOST_TOKENS]],
         "more": max(0, len(ids) - _MOST_TOKENS),
         "known": texts.known,
     }
@@ -344,7 +348,7 @@ def _cut(text: str) -> str:
 
 
 def _mark(mark: StepMark) -> dict[str, str]:
-    return {"kind": mark.kind, "text": _cut(mark.text), "level": mark.level}
+    return {"kind": _cut(mark.kind), "text": _cut(mark.text), "level": mark.level}
 
 
 def _text(check: Mapping[str, Any]) -> str:

@@ -30,5 +30,6 @@ export function share(value) {
 
 // Shows a failure where the content would have been.
 export function showFailure(place, error) {
+  if (place.ariaBusy) place.ariaBusy = "false";
   place.replaceChildren(element("p", { class: "failure", role: "alert" }, error.message));
 }
