@@ -35,6 +35,7 @@ test: lint ## everything that must hold on every change, on all cores
 
 test-slow: setup ## the full suites, other backends and servers; goes on where it was (ONLY=tests/desk for a part)
 	@sh scripts/setup-runtimes.sh
+	@sh scripts/setup-chromium.sh
 	@sh scripts/setup-vllm.sh
 	$(BIN)/gametape models fetch smollm2
 	$(BIN)/python scripts/test.py --keep build/test-slow/$(or $(ONLY),all) \

@@ -35,5 +35,6 @@ def test_the_whole_demo_interrupted_and_taken_up(tmp_path: Path) -> None:
     answer = done.answer
     assert (answer["seed"], answer["told_apart"], set(answer["arms"])) == (3, True, {"rlvr", "rlvr_ttf"})
     assert [one["success_before"] for one in answer["arms"].values()] == [answer["arms"]["rlvr"]["success_before"]] * 2
-    assert Path(answer["report"]).read_text().startswith("<!doctype html>")
+    for page in ("report", "studio"):
+        assert Path(answer[page]).read_text().lstrip().startswith("<!doctype html>")
     assert json.loads((out / "demo.json").read_text())["seed"] == 3

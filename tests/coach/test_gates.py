@@ -66,6 +66,10 @@ def test_targets_found_by_the_coach_alone_pass_all_gates_and_every_fork_is_charg
         assert "success 0/16 -> " in hint.gates.g2.detail
         assert hint.gates.g2.value > 0.99
     assert coach.cost.forks == 64
+    pairs = coach.forks_of("t")
+    assert [pair.step for pair in pairs] == [hint.step for hint in hints]
+    assert [(pair.plain.passed, pair.hinted.passed) for pair in pairs] == [(False, True)] * 2
+    assert all(pair.plain.turns[0] != pair.hinted.turns[0] and pair.hinted.turns[0].calls for pair in pairs)
     assert coach.cost.tokens > sum(hint.gates.g2.tokens for hint in hints) > 64 * 8
 
 

@@ -86,6 +86,7 @@ def coach(
     """
 
     from gametape.coach.coach import Coach, CoachSettings
+    from gametape.coach.hint_store import with_stored_hints
     from gametape.core.errors import BadInput
     from gametape.engines.egress_policy import EgressPolicy
     from gametape.record.trajectory_file import parse_file, require_trajectory
@@ -110,6 +111,8 @@ def coach(
     if again and (given or judge or bisect):
         raise BadInput("--again looks for no new targets; leave out --target, --judge and --bisect")
     hints = asyncio.run(run.rescore(hint_coach) if again else run.find_hints(hint_coach, given, judge))
+    if not again:
+        record = with_stored_hints(record, hints, hint_coach.forks_of(run.name))
     stored = _store_hints(record, hints, out or (None if parsed.is_journal else trajectory), asked_for=out is not None)
     answer = _answer(trajectory, task, model, hints, hint_coach) | {"stored": stored}
     emit(answer, as_json, _show)
@@ -124,6 +127,10 @@ class _CoachRun:
         self._record, self._task, self._model = record, task, model
         self._home, self._perimeter = home, perimeter
 
+    @property
+    def name(self) -> str:
+        return self._record.trajectory_id or self._record.session_id or "trajectory"
+
     async def find_hints(self, coach: "Coach", given: tuple[int, str] | None, judge: str | None) -> "list[Hint]":
         from gametape.coach.sources.judge import candidates_from_judge
         from gametape.coach.writers.choice import writers_for
@@ -137,7 +144,7 @@ class _CoachRun:
             return await coach.annotate(
                 episode,
                 model,
-                self._record.trajectory_id or self._record.session_id or "trajectory",
+                self.name,
                 leak_checker_for(environment),
                 [_given_candidate(episode, *given)] if given else (),
                 [lambda evidence: candidates_from_judge(evidence, ask)] if ask else (),

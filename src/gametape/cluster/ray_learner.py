@@ -30,7 +30,7 @@ from gametape.train.batch import TrainBatch, TrainSample
 from gametape.train.checkpoint_shards import NotWritten
 from gametape.train.rank_group import RankEnded, RankGroup
 from gametape.train.rank_process import Opened, RankStart
-from gametape.train.rollouts import TargetMetrics
+from gametape.train.rollouts import TargetMetrics, TokenReading
 from gametape.train.run_parts import RunContext
 from gametape.train.shards import RankPlace
 from gametape.train.update_metrics import UpdateMetrics
@@ -82,8 +82,9 @@ class RayLearner:
 
     def update(self, batch: TrainBatch, step: int, version: int, spent: float = 0.0) -> UpdateMetrics:
         entry = _Update(ray.put(batch), step, version, spent)
-        update, targets = self._with_group(lambda group: _learn(group, entry), then=entry)
-        self._run.algorithm.target_metrics = targets
+        algorithm = self._run.algorithm
+        learned = self._with_group(lambda group: _learn(group, entry), then=entry)
+        update, algorithm.target_metrics, algorithm.token_readings = learned
         self._failures = 0
         return update
 
@@ -250,8 +251,11 @@ class RayLearner:
         ]
 
 
-def _learn(group: RankGroup, entry: _Update) -> tuple[UpdateMetrics, list[TargetMetrics]]:
-    answer: tuple[UpdateMetrics, list[TargetMetrics]] = group.call(
+_Learned = tuple[UpdateMetrics, list[TargetMetrics], list[TokenReading]]
+
+
+def _learn(group: RankGroup, entry: _Update) -> _Learned:
+    answer: _Learned = group.call(
         "update", entry.batch, entry.step, entry.version, entry.spent
     )
     return answer

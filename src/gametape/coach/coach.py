@@ -11,6 +11,7 @@ from gametape.agent.episode import Episode
 from gametape.agent.limits import RolloutLimits
 from gametape.coach.bisection import decisive_turn
 from gametape.coach.evidence import AlarmEvidence, EpisodeEvidence, HintCandidate, collect_evidence
+from gametape.coach.fork_pair import ForkPair
 from gametape.coach.forks import EpisodeForker, ForkCost, replay_for_forks
 from gametape.coach.gates import (
     CONFIDENCE,
@@ -35,6 +36,8 @@ from gametape.core.tokens import TurnTokens
 from gametape.core.verdict import Flag
 from gametape.engines.token_conversation import TokenModel
 
+_ROLLOUTS_WITH_FORKS = 16
+"""Of so many, the last ones, forks are kept to be shown."""
 GateName = Literal["g0", "g1", "g2"]
 CandidateSource = Callable[[EpisodeEvidence], Sequence[HintCandidate]]
 
@@ -67,6 +70,7 @@ class Coach:
         self.statistics = statistics or HintStatistics()
         self.authors: dict[str, AuthorStatistics] = {}
         self.cost = ForkCost()
+        self._pairs: dict[str, list[ForkPair]] = {}
         self._forking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         """By type: annotations at the same time share their forks."""
 
@@ -193,6 +197,16 @@ class Coach:
         gates = hint.gates.model_copy(update={"g2": gate})
         return hint.model_copy(update={"gates": gates, "used": all_gates_passed(gates)})
 
+    def forks_of(self, trajectory_id: str) -> list[ForkPair]:
+        """Forks of one of the last rollouts, a pair for each hint that was tried on it."""
+        return self._pairs.get(trajectory_id, [])
+
+    def _keep_pairs(self, name: str, pairs: list[ForkPair]) -> None:
+        if pairs:
+            self._pairs[name] = pairs
+        while len(self._pairs) > _ROLLOUTS_WITH_FORKS:
+            del self._pairs[next(iter(self._pairs))]
+
     @asynccontextmanager
     async def _forker(self, episode: Episode, model: TokenModel, name: str) -> AsyncIterator[EpisodeForker]:
         settings = self.settings
@@ -200,6 +214,7 @@ class Coach:
             try:
                 yield forker
             finally:
+                self._keep_pairs(name, forker.pairs)
                 self.cost.forks += forker.cost.forks
                 self.cost.tokens += forker.cost.tokens
 

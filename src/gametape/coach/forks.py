@@ -19,6 +19,7 @@ from gametape.agent.recorder import MemoryRecorder
 from gametape.agent.replay import active_steps, as_copied_context
 from gametape.agent.rollout import Rollout
 from gametape.agent.tool_router import ToolRouter
+from gametape.coach.fork_pair import ForkPair
 from gametape.coach.hinted_engine import with_hints
 from gametape.core.errors import BadInput
 from gametape.core.messages import Sampling
@@ -54,6 +55,8 @@ class EpisodeForker:
     temperature: float = 1.0
     name: str = ""
     cost: ForkCost = field(default_factory=ForkCost)
+    pairs: list[ForkPair] = field(default_factory=list)
+    """What trials of hints have to show."""
 
     def __post_init__(self) -> None:
         self._open_workspaces = asyncio.Semaphore(_MAX_OPEN)

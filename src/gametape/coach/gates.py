@@ -7,6 +7,7 @@ from typing import Any
 from gametape.agent.episode import Episode
 from gametape.agent.tools import argument_schema
 from gametape.coach.evidence import HintCandidate, collect_evidence
+from gametape.coach.fork_pair import telling_pair
 from gametape.coach.forks import EpisodeForker
 from gametape.coach.localization import locate_candidates
 from gametape.coach.posterior import NO_TRIALS, SuccessCount, probability_of_gain, success_count
@@ -156,6 +157,8 @@ async def run_fork_trial(
     seeds = [1000 * candidate.turn + number for number in range(pairs)]
     plain = await forker.branches(first, other_hints, seeds)
     hinted = await forker.branches(first, {**other_hints, candidate.turn: candidate.text}, seeds)
+    pair = telling_pair(candidate.step, candidate.turn, plain, hinted)
+    forker.pairs += [pair] if pair else []
     return ForkTrial(
         _fork_outcomes(plain, candidate.turn), _fork_outcomes(hinted, candidate.turn), forker.cost.tokens - before
     )

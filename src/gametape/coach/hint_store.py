@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pydantic import ValidationError
 
 from gametape.coach.evidence import agent_turns
+from gametape.coach.fork_pair import ForkPair
 from gametape.coach.gates import MIN_LOGPROB_DROP, likelihood_gate
 from gametape.coach.hinted_engine import hint_ids
 from gametape.coach.span_scores import SpanQuery, SpanScores, score_span
@@ -32,12 +33,15 @@ class StoredHint:
     """The turn's number, from 1."""
 
 
-def with_stored_hints(trajectory: Trajectory, hints: Sequence[Hint]) -> Trajectory:
-    """The trajectory with these hints under `extra.gametape.targets`, in place of earlier ones."""
+def with_stored_hints(trajectory: Trajectory, hints: Sequence[Hint], forks: Sequence[ForkPair] = ()) -> Trajectory:
+    """The trajectory with these hints under `extra.gametape.targets`, in place of earlier ones. What forks of it did is
+    under `extra.gametape.forks`."""
     extra = dict(trajectory.extra or {})
     ours = extra.get(_OURS)
     stored = [hint.model_dump(mode="json", exclude_none=True) for hint in hints]
     extra[_OURS] = {**(ours if isinstance(ours, dict) else {}), _KEY: stored}
+    if forks:
+        extra[_OURS]["forks"] = [pair.to_dict() for pair in forks]
     return trajectory.model_copy(update={"extra": extra})
 
 

@@ -19,6 +19,7 @@ from gametape.studio.run_files import RunFiles
 from gametape.studio.run_place import RunPlace
 from gametape.studio.sections.demo import DEMO_ARMS
 from gametape.studio.sections.training import compare_runs, run_labels
+from gametape.studio.web.export import write_export
 
 _Stage = tuple[str, str, Callable[[DemoState], Any], Callable[[Console, Any], None]]
 _STAGES: tuple[_Stage, ...] = (
@@ -55,13 +56,16 @@ def run_demo(state: DemoState, console: Console) -> dict[str, Any]:
     report = write_report([RunPlace("demo", state.out)], state.out / "report.html").path
     console.print(f"{state.data['seconds']:.0f} s in all; the report, with plots and the tape of one rollout:")
     console.print(str(report), markup=False)
-    return _answer(state, report, comparison)
+    studio = write_export(state.out / "rlvr_ttf", state.out / "studio.html").path
+    console.print(f"the run with hints, to look through token by token: {studio}", markup=False)
+    return _answer(state, report, studio, comparison)
 
 
-def _answer(state: DemoState, report: Path, comparison: ArmComparison) -> dict[str, Any]:
+def _answer(state: DemoState, report: Path, studio: Path, comparison: ArmComparison) -> dict[str, Any]:
     data = state.data
     return {
         "report": str(report),
+        "studio": str(studio),
         "out": str(state.out),
         "seed": state.seed,
         "quick": data["quick"],

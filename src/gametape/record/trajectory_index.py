@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
+from pydantic_core import from_json
+
 from gametape.core.errors import BadInput
 from gametape.record.errors import printable_path, read_error
 from gametape.record.journal_format import JOURNAL_KEY, SUBAGENT_KEY, is_journal
@@ -24,6 +26,17 @@ _LONGEST_HEADER = 32 << 20
 _OUTSIDE = re.compile(rb'["{}\[\]]')
 _IN_STRING = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 _LONGEST_KEY = 64
+_STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_LEVELS = 8
+"""Of nesting in a step that is passed over at once; a deeper one is gone through mark by mark."""
+
+
+def _nested(levels: int) -> bytes:
+    inside = b"|" + _nested(levels - 1) if levels else b""
+    return rb'[{\[](?:[^"{}\[\]]++|' + _STRING + inside + rb")*+[}\]]"
+
+
+_STEP = re.compile(_nested(_LEVELS), re.DOTALL)
 
 FileVersion = tuple[int, int, int]
 """Inode, size and time of change: what tells that a file is not the one that was read."""
@@ -142,6 +155,11 @@ class _DocumentScanner:
             found = _OUTSIDE.search(data, at)
             if found is None:
                 return len(data)
+            if self._depth == 2 and self._open_list is not None and (step := _STEP.match(data, found.start())):
+                self._index.starts.append(base + step.start())
+                self._index.ends.append(base + step.end())
+                at = step.end()
+                continue
             self._mark(data[found.start()], base + found.start())
             at = found.end()
         return at
@@ -206,10 +224,18 @@ def _journal_header(path: Path, line: bytes) -> dict[str, Any]:
     return header
 
 
+def _parsed(data: bytes) -> Any:
+    """By the quick parser, and where it is stricter than others are, by the one of the standard library."""
+    try:
+        return from_json(data, allow_inf_nan=False)
+    except ValueError:
+        return json.loads(data.decode(), parse_constant=lambda _name: None)
+
+
 def _object(path: Path, data: bytes, what: str) -> dict[str, Any]:
     """A JSON object; numbers that are none become null."""
     try:
-        value = json.loads(data.decode(), parse_constant=lambda _name: None)
+        value = _parsed(data)
     except (ValueError, RecursionError) as error:
         reason = "too many levels of nesting" if isinstance(error, RecursionError) else error
         raise BadInput(f"{printable_path(path)}: {what}: not JSON that can be read here ({reason})") from None

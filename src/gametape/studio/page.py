@@ -94,6 +94,13 @@ def printable_text(text: str) -> str:
     return "".join(char if char.isprintable() or char in "\n\u00a0" else "?" for char in text.expandtabs(4))
 
 
+def short_model(model: str) -> str:
+    """A model that is a path by the end of it: the rest says where somebody keeps it."""
+    prefix, colon, path = model.rpartition(":")
+    parts = path.split("/")
+    return f"{prefix}{colon}.../{'/'.join(parts[-2:])}" if path.startswith("/") and len(parts) > 3 else model
+
+
 def duration(seconds: float | None) -> str:
     if seconds is None:
         return "-"

@@ -152,7 +152,9 @@ class CoachAnnotator:
         if targets:
             at = targets[0].rollout_index
             advantage = self._score_group(group).get(at, 0.0)
-            self.last_annotated = AnnotatedEpisode(names[at], episodes[at], hints[at], advantage)
+            self.last_annotated = AnnotatedEpisode(
+                names[at], episodes[at], hints[at], advantage, forks=self._coach.forks_of(names[at])
+            )
         return replace(
             group,
             targets=tuple(targets),

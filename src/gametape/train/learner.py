@@ -115,7 +115,7 @@ class LocalLearner:
 
     def update(self, batch: TrainBatch, step: int, version: int, spent: float = 0.0) -> UpdateMetrics:
         """Learn from a batch, in minibatches. The learning rate goes by `spent`. Without a sample nothing changes."""
-        self.algorithm.target_metrics = []
+        self.algorithm.target_metrics, self.algorithm.token_readings = [], []
         totals = UpdateTotals(version)
         if not batch.samples:
             return totals.metrics(lines=0)
@@ -134,10 +134,12 @@ class LocalLearner:
                 self._step(batch, step, spent, totals)
         own = [metrics for read in totals.target_metrics for metrics in read()]
         targets = [metrics for rank in self._ranks.gather(own) for metrics in rank]
+        read = self._ranks.gather(totals.take_readings())
         totals.read()
         totals.target_metrics = []
         totals = UpdateTotals.of_ranks(self._ranks.gather(totals))
         self.algorithm.target_metrics = targets
+        self.algorithm.token_readings = [reading for rank in read for reading in rank]
         return totals.metrics(lines=len(batch.samples), targets=len(targets))
 
     def score(self, samples: Sequence[TrainSample]) -> list[Tensor]:

@@ -161,6 +161,7 @@ class TrainingLoop:
         async with self.pause_sampling():
             with self.clock.during("learn"):
                 update = await self._compute(partial(self._update, groups))
+            self.algorithm.keep_learned()
             progress.step += 1
             progress.version += update.lines > 0
             await self.publish()
@@ -282,7 +283,7 @@ class TrainingLoop:
         self.forgetting_probe.keep_successes(self.evaluator.successes, score.success)
         entry = {"episodes_so_far": self.progress.episodes, **score.to_dict()}
         self.progress.scores.append(entry)
-        if annotated := self.algorithm.last_annotated:
+        if annotated := self.algorithm.last_learned or self.algorithm.last_annotated:
             save_annotated_trajectory(annotated, self.directory.trajectories)
         self.log.write("eval", self.progress.step, **entry, flops=self.flops, seconds=round(self._seconds(), 3))
         self._report_alarms(self.alarms.check_evaluation(entry, self.progress.scores[0]))

@@ -27,7 +27,7 @@ from gametape.train.batch import TrainBatch, TrainSample
 from gametape.train.learner import LocalLearner
 from gametape.train.policy import load_policy
 from gametape.train.rank_messages import Alive, Answer, Failed, Message, RankCall, Saved, receive, send
-from gametape.train.rollouts import TargetMetrics, Weights
+from gametape.train.rollouts import TargetMetrics, TokenReading, Weights
 from gametape.train.shards import RankPlace, join_ranks, open_ranks
 from gametape.train.update_metrics import UpdateMetrics
 
@@ -146,9 +146,9 @@ class _Rank:
 
     def _update(
         self, batch: TrainBatch, step: int, version: int, spent: float
-    ) -> tuple[UpdateMetrics, list[TargetMetrics]]:
-        update = self._learner.update(batch, step, version, spent)
-        return update, self._learner.algorithm.target_metrics
+    ) -> tuple[UpdateMetrics, list[TargetMetrics], list[TokenReading]]:
+        update, algorithm = self._learner.update(batch, step, version, spent), self._learner.algorithm
+        return update, algorithm.target_metrics, algorithm.token_readings
 
     def _score(self, samples: list[TrainSample]) -> list[Tensor]:
         return self._learner.score(samples)

@@ -67,8 +67,8 @@ class RankedLearner:
         return self._group.ended
 
     def update(self, batch: TrainBatch, step: int, version: int, spent: float = 0.0) -> UpdateMetrics:
-        answer: tuple[UpdateMetrics, list[Any]] = self._group.call("update", batch, step, version, spent)
-        update, self._algorithm.target_metrics = answer
+        answer: tuple[UpdateMetrics, list[Any], list[Any]] = self._group.call("update", batch, step, version, spent)
+        update, self._algorithm.target_metrics, self._algorithm.token_readings = answer
         return update
 
     def score(self, samples: Sequence[TrainSample]) -> list[Tensor]:

@@ -9,6 +9,7 @@ from pydantic import TypeAdapter
 from torch import Tensor
 
 from gametape.agent.episode import Episode
+from gametape.coach.fork_pair import ForkPair
 from gametape.core.environment import StepCredit, TurnMark
 from gametape.core.hint import Hint
 from gametape.core.protocols import Annotator, RolloutSource
@@ -276,13 +277,31 @@ class TargetMetrics:
 
 
 @dataclass(frozen=True)
+class TokenReading:
+    """What an update saw at the tokens that a rollout sampled in one step: the log-probabilities by the weights that it
+    began with, and the entropies of their choices."""
+
+    rollout: str
+    """The name of the rollout's trajectory."""
+    step: int
+    learner: list[float]
+    entropy: list[float]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"step": self.step, "learner": self.learner, "entropy": self.entropy}
+
+
+@dataclass(frozen=True)
 class AnnotatedEpisode:
-    """A rollout with the coach's hints on it."""
+    """A rollout with the coach's hints on it, the readings of the update that learned from it, and forks that the coach
+    has run from it, one without a hint beside one with it."""
 
     name: str
     episode: Episode
     hints: Sequence[Hint]
     advantage: float
+    readings: Sequence[TokenReading] = ()
+    forks: Sequence[ForkPair] = ()
 
 
 Weights: TypeAlias = Mapping[str, Tensor]

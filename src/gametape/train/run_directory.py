@@ -171,11 +171,15 @@ def _remove_empty(directories: Iterable[Path]) -> None:
 
 
 def save_annotated_trajectory(annotated: AnnotatedEpisode, directory: Path) -> Path:
-    """One rollout as a trajectory file, with its targets and with the advantage that its tokens got."""
+    """One rollout as a trajectory file, with its targets, the advantage that its tokens got, what the update that
+    learned from it saw at them, and the coach's forks."""
     trajectory = episode_to_trajectory(annotated.episode, "policy", annotated.name)
-    trajectory = with_stored_hints(trajectory, annotated.hints)
+    trajectory = with_stored_hints(trajectory, annotated.hints, annotated.forks)
     extra = dict(trajectory.extra or {})
-    extra["gametape"] = {**extra.get("gametape", {}), "advantage": annotated.advantage}
+    told: dict[str, Any] = {"advantage": annotated.advantage}
+    if annotated.readings:
+        told["readings"] = [reading.to_dict() for reading in annotated.readings]
+    extra["gametape"] = {**extra.get("gametape", {}), **told}
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{annotated.name}.json"
     save_trajectory(path, trajectory.model_copy(update={"extra": extra}))

@@ -204,16 +204,18 @@ class StepGradient:
     ) -> None:
         samples, logp_M = micro.packed.samples, micro.logp_M.detach()
         if counts:
+            before_M = references.proximal_of(samples, logp_M)
             totals.add_entropy(outputs.entropy_M)
-            totals.add_mismatch(micro.packed, references.proximal_of(samples, logp_M))
+            totals.add_mismatch(micro.packed, before_M)
+            totals.add_readings(micro.packed, before_M, outputs.entropy_M)
         if self._start and not totals.has_compared and totals.version % _COMPARED_UPDATES == 0:
             totals.has_compared = True
             some = pack_samples(samples[: max(1, len(samples) // _COMPARED_SHARE)]).to(logp_M.device)
-            before_M = self._start_logprobs(some)
+            start_M = self._start_logprobs(some)
             if counts:
                 totals.only_read += len(some.packed.ids_N)
-                totals.compared = len(before_M)
-                totals.kl = (logp_M[: len(before_M)] - before_M).sum()
+                totals.compared = len(start_M)
+                totals.kl = (logp_M[: len(start_M)] - start_M).sum()
 
 
 @dataclass

@@ -3,15 +3,16 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
 from gametape.train.algorithms.base import ExtraLoss
-from gametape.train.batch import PackedBatch
+from gametape.train.batch import PackedBatch, TrainSample
 from gametape.train.losses import TokenImportance
-from gametape.train.rollouts import TargetMetrics
+from gametape.train.rollouts import TargetMetrics, TokenReading
 from gametape.train.router_balance import ExpertChoices
 
 Sum: TypeAlias = Any
@@ -79,6 +80,8 @@ class UpdateTotals:
     target_metrics: list[Callable[[], Sequence[TargetMetrics]]] = field(default_factory=list)
     """Of the targets of the first forwards over their samples."""
     choices: ExpertChoices | None = None
+    readings: list[tuple[TrainSample, Tensor, Tensor]] = field(default_factory=list)
+    """Of samples with a target: log-probabilities by the weights at the start of the update, and entropies."""
 
     @classmethod
     def of_ranks(cls, ranks: Sequence["UpdateTotals"]) -> "UpdateTotals":
@@ -88,7 +91,7 @@ class UpdateTotals:
         for name in summed:
             setattr(totals, name, sum(getattr(rank, name) for rank in ranks))
         totals.importance = [importance for rank in ranks for importance in rank.importance]
-        totals.choices = None
+        totals.choices, totals.readings = None, []
         for rank in ranks:
             totals.add_choices(rank.choices)
         return totals
@@ -119,6 +122,32 @@ class UpdateTotals:
     def add_entropy(self, entropy_M: Tensor) -> None:
         self.chosen += len(entropy_M)
         self.entropy = self.entropy + entropy_M.sum()
+
+    def add_readings(self, packed: PackedBatch, logp_M: Tensor, entropy_M: Tensor) -> None:
+        """`logp_M` comes from the weights at the start of the update."""
+        lengths = [len(sample.sampled_positions) for sample in packed.samples]
+        parts = zip(packed.samples, logp_M.split(lengths), entropy_M.split(lengths), strict=True)
+        self.readings += [part for part in parts if part[0].targets]
+
+    def take_readings(self) -> list[TokenReading]:
+        """Those so far, step by step, in one copy."""
+        if not self.readings:
+            return []
+        columns = torch.stack(
+            [torch.cat([one[1] for one in self.readings]), torch.cat([one[2] for one in self.readings])]
+        )
+        learner, entropy = columns.float().cpu().tolist()
+        found: list[TokenReading] = []
+        for sample, *_ in self.readings:
+            name = sample.targets[0].trajectory_id
+            steps = [sample.segment.steps[at] for at in sample.sampled_positions]
+            for step, same in groupby(range(len(steps)), steps.__getitem__):
+                places = [*same]
+                part = slice(places[0], places[-1] + 1)
+                found.append(TokenReading(name, step, _rounded(learner[part]), _rounded(entropy[part])))
+            del learner[: len(steps)], entropy[: len(steps)]
+        self.readings = []
+        return found
 
     def add_mismatch(self, packed: PackedBatch, logp_M: Tensor) -> None:
         """`logp_M` comes from the weights at the start of the update."""
@@ -164,6 +193,10 @@ class UpdateTotals:
             for name in (values, flags, "mask_BT")
         )
         return _distribution(values_N, flags_N, mask_N, share)
+
+
+def _rounded(values: Sequence[float]) -> list[float]:
+    return [round(value, 5) for value in values]
 
 
 def _distribution(values_N: Tensor, flags_N: Tensor, mask_N: Tensor, share: str) -> dict[str, float]:

@@ -1,14 +1,19 @@
 """A studio over directories of a test, asked as a browser of this machine would ask."""
 
 import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import uvicorn
 from starlette.testclient import TestClient
 
 from gametape.studio.web.app import create_app
 from gametape.studio.web.catalogue import RunCatalogue
+from gametape.studio.web.server import bind_studio
 from gametape.studio.web.site import StudioSite
 
 from ..runs import HOSTILE
@@ -69,3 +74,18 @@ def check_harmless(page: str) -> Markup:
         if tag == "script":
             assert attributes.get("src") == "/static/main.js"
     return markup
+
+
+@contextmanager
+def served(site: StudioSite) -> Iterator[str]:
+    """A server as it is started, in a thread. Gives its address."""
+    bound = bind_studio("127.0.0.1", 0)
+    config = uvicorn.Config(create_app(site, bound.token), log_level="error", timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=lambda: server.run(sockets=[bound.socket]))
+    thread.start()
+    try:
+        yield bound.address
+    finally:
+        server.should_exit = True
+        thread.join()

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import threading
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -10,31 +9,20 @@ from typing import Any
 
 import httpx
 import pytest
-import uvicorn
 
 from gametape.studio.web import curves, live
-from gametape.studio.web.app import create_app
 from gametape.studio.web.curves import CurveStore, curve_row
-from gametape.studio.web.server import bind_studio
 
 from ..runs import make_run, score
-from .site import browser, open_site, update_line
+from .site import browser, open_site, served, update_line
 
 
 @pytest.fixture
 def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setattr(live, "SECONDS_BETWEEN_LOOKS", 0.02)
     make_run(tmp_path / "run", "rlvr", [score(0, 0.2)])
-    bound = bind_studio("127.0.0.1", 0)
-    config = uvicorn.Config(
-        create_app(open_site(tmp_path), bound.token), log_level="error", timeout_graceful_shutdown=1
-    )
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=lambda: server.run(sockets=[bound.socket]))
-    thread.start()
-    yield bound.address
-    server.should_exit = True
-    thread.join()
+    with served(open_site(tmp_path)) as address:
+        yield address
 
 
 def events(lines: Iterator[str]) -> Iterator[tuple[str, Any]]:
@@ -111,7 +99,7 @@ def test_curves_read_only_what_is_new_and_keep_a_bounded_number(
     with log.open("a") as file:
         file.writelines(update_line(step) for step in range(40, 500))
     kept = [row["step"] for row in store.read(log).updates]
-    assert (len(parsed), len(kept) <= 50) == (460, True)
+    assert (len(parsed) <= 4 * 50, len(kept) <= 50) == (True, True)  # what would be dropped is not parsed
     gaps = {later - earlier for earlier, later in pairwise(kept)}
     assert (kept[0], gaps, kept[-1] > 480) == (0, {16}, True)
     log.write_text(update_line(7))

@@ -45,6 +45,7 @@ PAGES = [
     "/evaluation?run=first/ttf",
     "/behaviour?run=first/ttf",
     "/result?run=attempt",
+    "/calibration?run=attempt",
     "/desk",
     "/desk?message=%3Cscript%3E",
 ]
@@ -219,6 +220,20 @@ def test_behaviour_shows_the_alarms_of_the_monitors_at_their_steps(client: TestC
     assert "59 steps were watched" in page.text
     hrefs = [attributes.get("href") or "" for tag, attributes in page.tags if tag == "a"]
     assert [href for href in hrefs if href.startswith("/tape?run=attempt#step=")]
+
+
+def test_calibration_has_each_score_with_its_interval(client: TestClient, runs: Path) -> None:
+    assert "No attempt has an outcome" in client.get("/calibration?run=plain").text
+    for number in range(6):
+        told = {
+            "task": f"t{number % 3}",
+            "outcome": "passed" if number % 2 else "failed",
+            "confidence": 0.25 + number / 10,
+        }
+        write_tape(runs / "plain" / "trajectories" / f"c.{number}.json", [step_of(1)], extra=told)
+    text = check_harmless(client.get("/calibration?run=plain").text).text
+    assert "6 attempts with an outcome, 3 of which passed" in text
+    assert " to " in text
 
 
 def test_a_result_has_attempts_tampering_layers_and_the_patch(client: TestClient, runs: Path) -> None:

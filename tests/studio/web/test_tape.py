@@ -66,6 +66,54 @@ def test_every_kind_of_trouble_is_a_bit_at_its_step(client: TestClient, tmp_path
     assert "edited tests" in marks[3][0]["text"]
 
 
+def test_a_kept_rollout_has_what_the_update_saw_and_two_forks_at_its_target(client: TestClient, tmp_path: Path) -> None:
+    metrics = {"completion_token_ids": [0, 2], "logprobs": [-0.5, -1.5]}
+    turns = [{"said": "s", "calls": ["pack red"], "result": "ok", "failed": False}]
+    other = [turns[0], turns[0] | {"calls": ["mark red"], "failed": True}]
+    forks = [
+        {"step": 1, "plain": {"passed": False, "turns": other}, "hinted": {"passed": True, "turns": turns, "more": 3}}
+    ]
+    readings = [
+        {"step": 1, "learner": [-0.4, -1.6], "entropy": [0.1, 2.0]},
+        {"step": 2, "learner": [1.0], "entropy": "x"},
+    ]
+    told = {"targets": [{"step": 1, "text": "t"}], "readings": readings, "forks": forks}
+    steps = [step_of(1, metrics=metrics), step_of(2, metrics=metrics)]
+    write_tape(tmp_path / "run" / "trajectories" / "x.json", steps, extra={"gametape": told})
+    assert client.get("/data/tape?run=run&rollout=x").json()["read"] is True
+    first, second = client.get("/data/steps?run=run&rollout=x&first=0").json()["steps"]
+    assert (first["tokens"]["learner"], first["tokens"]["entropy"]) == ([-0.4, -1.6], [0.1, 2.0])
+    assert (second["tokens"]["learner"], second["tokens"]["entropy"], second["forks"]) == ([], [], None)
+    pair = first["forks"]
+    assert (pair["parting"], pair["plain"]["turns"], pair["hinted"]["turns"]) == (1, other, turns)
+    assert (pair["hinted"]["passed"], pair["hinted"]["more"]) == (True, 3)
+
+
+def test_half_a_character_in_any_text_is_shown_as_a_question_mark(client: TestClient, tmp_path: Path) -> None:
+    """JSON may hold what no encoding can."""
+    half = "\ud83d"
+    verdict = {"checks": [{"name": half, "detail": half}], "integrity": [{"rule": half, "severity": half}]}
+    ours = {"policy_versions": [half], "events": [{"kind": half}]}
+    metrics = {"completion_token_ids": [1], "logprobs": [-1.0]}
+    steps = [step_of(1, message=half, metrics=metrics, extra={"gametape": ours})]
+    extra = {"outcome": half, "task": half, "reason": half, "verdict": verdict}
+    write_tape(tmp_path / "run" / "trajectories" / "x.json", steps, extra=extra)
+    for address in ("/data/tape?run=run&rollout=x", "/data/steps?run=run&rollout=x&first=0", "/rollouts?run=run"):
+        assert client.get(address).status_code == 200
+
+
+def test_a_subagent_has_a_tape_of_its_own(client: TestClient, tmp_path: Path) -> None:
+    called = {"schema_version": "ATIF-v1.7", "trajectory_id": "helper", "steps": [step_of(1, message="below")]}
+    path = tmp_path / "run" / "trajectories" / "x.json"
+    write_tape(path, [step_of(1), step_of(2)], subagent_trajectories=[called])
+    address = "run=run&rollout=x&subagent=helper"
+    assert client.get("/data/tape?run=run&rollout=x").json()["subagents"] == ["helper"]
+    told = client.get(f"/data/tape?{address}").json()
+    assert (told["steps"], told["title"]) == (1, "helper")
+    assert client.get(f"/data/steps?{address}&first=0").json()["steps"][0]["text"] == "below"
+    assert client.get("/data/tape?run=run&rollout=x&subagent=other").status_code == 404
+
+
 def test_long_tapes_come_in_slices(client: TestClient, tmp_path: Path) -> None:
     write_tape(tmp_path / "run" / "trajectories" / "long.json", [step_of(number) for number in range(1, 1003)])
     address = "/data/steps?run=run&rollout=long&first="

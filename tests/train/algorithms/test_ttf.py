@@ -105,6 +105,24 @@ def test_a_current_teacher_that_reads_no_hint_teaches_exactly_nothing(policy: Tr
     policy.load_weights(before)
 
 
+def test_an_update_says_what_it_saw_at_each_token_of_a_rollout_with_a_target(policy: TrainablePolicy) -> None:
+    """By step, as they were sampled, and by the weights that the update began with."""
+    learner = LocalLearner(policy, config(teacher="current"))
+    before = {name: tensor.clone() for name, tensor in policy.weights().items()}
+    both = samples(0.5, -0.5)
+    scores = {id(sample): logp_T.tolist() for sample, logp_T in zip(both, learner.score(both), strict=True)}
+    learner.update(TrainBatch(tuple(both), rollouts=4), 0, 0)
+    with_target = [sample for sample in both if sample.targets]
+    steps = [sample.segment.steps[at] for sample in with_target for at in sample.sampled_positions]
+    readings = learner.algorithm.token_readings
+    assert [one.step for one in readings for _ in one.learner] == steps
+    assert {one.rollout for one in readings} == {with_target[0].targets[0].trajectory_id}
+    expected = [value for sample in with_target for value in scores[id(sample)]]
+    assert [value for one in readings for value in one.learner] == pytest.approx(expected, abs=1e-3)
+    assert all(len(one.learner) == len(one.entropy) and min(one.entropy) > 0 for one in readings)
+    policy.load_weights(before)
+
+
 def test_only_the_span_pulls(policy: TrainablePolicy) -> None:
     """The gradient at the last hidden states is zero for every chosen token but those of the span."""
     algorithm = Ttf(config(teacher="start"))

@@ -10,6 +10,7 @@ from gametape.core.errors import GametapeError
 from gametape.record.errors import printable_path
 from gametape.studio.page import printable_text
 from gametape.studio.web.behaviour_page import behaviour_routes
+from gametape.studio.web.calibration_page import calibration_routes
 from gametape.studio.web.catalogue import NotThere
 from gametape.studio.web.data import data_routes
 from gametape.studio.web.desk_page import ForeignForm, desk_routes
@@ -25,7 +26,15 @@ def create_app(site: StudioSite, token: str | None = None) -> ASGIApp:
     """The guarded application. Without a `token` it answers to this machine's own names only."""
     static = Route("/static/{name}", send_static)
     app = Starlette(
-        routes=[*page_routes(), *behaviour_routes(), *result_routes(), *data_routes(), *desk_routes(), static],
+        routes=[
+            *page_routes(),
+            *behaviour_routes(),
+            *calibration_routes(),
+            *result_routes(),
+            *data_routes(),
+            *desk_routes(),
+            static,
+        ],
         exception_handlers={GametapeError: tell_failure, OSError: tell_failure, 404: tell_unknown},
     )
     app.state.site = site

@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gametape.studio.step_view import mapping, tame_numbers
+from gametape.evals.statistics import wilson_interval
+from gametape.studio.step_view import count, mapping, tame_numbers
 
 MOST_POINTS = 2_000
 MOST_RUNS_KEPT = 32
 _BLOCK = 1 << 20
 _MOST_EVENTS = 500
+_UPDATE = b'{"kind": "update"'
 UPDATE_KEYS = (
     "reward",
     "pass_rate",
@@ -66,6 +68,9 @@ class RunCurves:
         }
 
     def add_line(self, line: bytes) -> None:
+        if line.startswith(_UPDATE) and self.seen % self.stride:
+            self.seen += 1  # it would be dropped: to parse it is most of the time that a long log takes
+            return
         row = curve_row(line)
         if row is None:
             self.left_out += bool(line.strip())
@@ -145,10 +150,19 @@ def curve_row(line: bytes) -> Row | None:
         score = {key: _number(entry.get(key)) for key in EVAL_KEYS}
         hinted, alone = score["hinted"], score["load_bearing"]
         gain = hinted - alone if hinted is not None and alone is not None else None
-        return {"kind": kind, "step": _number(entry.get("step")), "hint_gain": gain} | score
+        low, high = _interval(score["success"], entry.get("episodes"))
+        score |= {"hint_gain": gain, "success_low": low, "success_high": high}
+        return {"kind": kind, "step": _number(entry.get("step"))} | score
     if kind == "alarm":
         return {"kind": kind} | {key: entry.get(key) for key in ALARM_KEYS}
     return {"kind": str(kind)}
+
+
+def _interval(share: float | None, episodes: Any) -> tuple[float | None, float | None]:
+    """Of a share of so many episodes; nothing where it is none."""
+    if share is None or not 0 <= share <= 1 or not (n := count(episodes)):
+        return None, None
+    return wilson_interval(round(share * n), n)
 
 
 def _number(value: Any) -> float | None:

@@ -14,7 +14,8 @@ from gametape.studio.web.catalogue import FoundRun, RolloutFile, find_rollout
 from gametape.studio.web.live import follow_log
 from gametape.studio.web.run_rows import run_rows
 from gametape.studio.web.site import StudioSite, site_of
-from gametape.studio.web.tape import SLICE, tape_slice, tape_summary
+from gametape.studio.web.subagent_tape import subagent_tape
+from gametape.studio.web.tape import SLICE, Tape, tape_slice, tape_summary
 
 MOST_FOLLOWERS = 64
 """Pages that may be followed live at the same time."""
@@ -41,13 +42,15 @@ def send_series(request: Request) -> Response:
 
 def send_tape(request: Request) -> Response:
     run = _run(request)
-    return JSONResponse(tape_answer(site_of(request), find_rollout(run, request.query_params.get("rollout", ""))))
+    rollout = find_rollout(run, request.query_params.get("rollout", ""))
+    return JSONResponse(tape_answer(site_of(request), run, rollout, request.query_params.get("subagent", "")))
 
 
 def send_steps(request: Request) -> Response:
     run = _run(request)
     rollout = find_rollout(run, request.query_params.get("rollout", ""))
-    return JSONResponse(steps_answer(site_of(request), run, rollout, _offset(request, "first")))
+    subagent = request.query_params.get("subagent", "")
+    return JSONResponse(steps_answer(site_of(request), run, rollout, _offset(request, "first"), subagent))
 
 
 async def send_events(request: Request) -> Response:
@@ -77,17 +80,25 @@ def series_answer(site: StudioSite, run: FoundRun) -> dict[str, Any]:
     return site.curves.read(run.place.path / "metrics.jsonl").to_dict()
 
 
-def tape_answer(site: StudioSite, rollout: RolloutFile) -> dict[str, Any]:
-    return tape_summary(site.tapes.open(rollout.path), rollout.name)
+def tape_answer(site: StudioSite, run: FoundRun, rollout: RolloutFile, subagent: str = "") -> dict[str, Any]:
+    title = subagent or (run_rows([run])[0].what if run.place.kind in ("goal", "thread") else "")
+    return tape_summary(_tape(site, rollout, subagent), rollout.name, title)
 
 
-def steps_answer(site: StudioSite, run: FoundRun, rollout: RolloutFile, first: int) -> dict[str, Any]:
-    tape = site.tapes.open(rollout.path)
+def steps_answer(
+    site: StudioSite, run: FoundRun, rollout: RolloutFile, first: int, subagent: str = ""
+) -> dict[str, Any]:
+    tape = _tape(site, rollout, subagent)
     if first % SLICE or (first and first >= len(tape.facts)):
         raise BadInput(f"first: expected a multiple of {SLICE} below {len(tape.facts)}")
     training = run.place.kind == "training"
-    targets = site.targets.of_run(run.place.path) if training else None
+    targets = site.targets.of_run(run.place.path) if training and not subagent else None
     return tape_slice(tape, first, targets, rollout.name, site.texts.of_run(run.place.path))
+
+
+def _tape(site: StudioSite, rollout: RolloutFile, subagent: str) -> Tape:
+    tape = site.tapes.open(rollout.path)
+    return subagent_tape(tape, subagent) if subagent else tape
 
 
 def _run(request: Request) -> FoundRun:

@@ -74,7 +74,7 @@ def _tape_answers(site: StudioSite, run: FoundRun, file: RolloutFile, room: int)
     if file.size > 4 * room:
         return {}
     try:
-        summary = tape_answer(site, file)
+        summary = tape_answer(site, run, file)
         answers = {_key("tape", run.name, file.name): json.dumps(summary)}
         for first in range(0, max(1, summary["steps"]), SLICE):
             text = json.dumps(steps_answer(site, run, file, first))

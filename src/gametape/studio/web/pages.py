@@ -28,8 +28,14 @@ TRAINING_TABS = (
     ("behaviour", "Behaviour"),
     ("evaluation", "Evaluations"),
 )
-EVAL_TABS = (("evaluation", "Evaluation"), *TRAINING_TABS[1:5])
-RECORD_TABS = (("tape", "Tape"), ("behaviour", "Behaviour"), ("integrity", "Integrity"), ("costs", "Costs"))
+EVAL_TABS = (("evaluation", "Evaluation"), *TRAINING_TABS[1:5], ("calibration", "Calibration"))
+RECORD_TABS = (
+    ("tape", "Tape"),
+    ("behaviour", "Behaviour"),
+    ("integrity", "Integrity"),
+    ("costs", "Costs"),
+    ("calibration", "Calibration"),
+)
 RESULT_TABS = (("result", "Result"), *RECORD_TABS)
 _MOST_COMPARED = 12
 _MOST_SETTINGS = 200
@@ -120,7 +126,8 @@ def show_tape(request: Request) -> Response:
     site, run = site_of(request), requested_run(request)
     rollout = find_rollout(run, request.query_params.get("rollout", ""))
     title = f"{rollout.name} of {run.name}"
-    return site.page("tape.html.jinja", title=title, **page_tabs(run, "tape"), rollout=rollout.name)
+    subagent = request.query_params.get("subagent", "")
+    return site.page("tape.html.jinja", title=title, **page_tabs(run, "tape"), rollout=rollout.name, subagent=subagent)
 
 
 def show_group(request: Request) -> Response:

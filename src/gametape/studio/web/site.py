@@ -13,8 +13,8 @@ import jinja2
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from gametape.studio.page import PageBudget, template_environment
-from gametape.studio.web.catalogue import RunCatalogue
+from gametape.studio.page import PageBudget, short_model, template_environment
+from gametape.studio.web.catalogue import HOME_PREFIX, RunCatalogue
 from gametape.studio.web.curves import CurveStore
 from gametape.studio.web.rollout_table import RolloutFactStore
 from gametape.studio.web.tape import TapeStore
@@ -55,6 +55,9 @@ def studio_templates() -> jinja2.Environment:
         "ago": show_ago,
         "bytes": show_bytes,
         "query": show_query,
+        "short_name": show_name,
+        "short_model": short_model,
+        "sibling": lambda name, group: f"rollout {name.removeprefix(group).lstrip('.-')}",
     }
     return templates
 
@@ -68,11 +71,18 @@ def show_beginning(text: str, most: int = 6_000) -> str:
     return text if len(text) <= most else f"{text[:most]} ... ({len(text) - most:,} more characters)"
 
 
+def show_name(run: str) -> str:
+    """A run as people call it: what is of a home needs no more than its place in it."""
+    return run.removeprefix(HOME_PREFIX)
+
+
 def show_number(value: Any) -> str:
     """A figure in a table: short, or a dash where there is none."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return "-"
-    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+    if isinstance(value, float) and (abs(value) < 1000 or not value.is_integer()):
+        return f"{value:.4g}" if abs(value) < 1000 else f"{value:,.0f}"
+    return f"{int(value):,}"
 
 
 def show_ago(moment: Any) -> str:

@@ -6,13 +6,15 @@ many thousand turns can be drawn, filtered and searched without having its texts
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from gametape.record.trajectory_index import TrajectoryIndex, index_trajectory
-from gametape.studio.page import printable_text
+from gametape.studio.page import printable_text, short_model
 from gametape.studio.step_view import (
     StepMark,
     amount,
@@ -35,6 +37,7 @@ _MOST_STEPS_KEPT = 400_000
 _LONGEST_TEXT = 20_000
 _MOST_TOKENS = 4_000
 _MOST_SUBAGENTS = 50
+_MOST_TURNS = 60
 _DECIMALS = 5
 
 FAILED, TARGET, FLAG, EVENT, COMPACTION, CUT_OFF, COPIED = (1 << place for place in range(7))
@@ -44,11 +47,25 @@ _SOURCES = {"system": 0, "user": 1, "agent": 2}
 _HINT_FIELDS = ("step", "span", "source", "type", "text", "used", "kl", "evidence", "author", "noticed", "refused")
 
 
+class StepSource(Protocol):
+    """Where the steps of a tape come from: what a `TrajectoryIndex` has of a file."""
+
+    @property
+    def header(self) -> dict[str, Any]: ...
+
+    @property
+    def running(self) -> bool: ...
+
+    def __len__(self) -> int: ...
+
+    def steps(self, first: int, stop: int) -> Iterator[dict[str, Any]]: ...
+
+
 @dataclass
 class Tape:
     """`facts` has a row for each step: source, turn, sampled tokens, bits, mean surprisal, version of the weights."""
 
-    index: TrajectoryIndex
+    index: StepSource
     facts: list[tuple[int, int, int, int, float | None, int | None]] = field(default_factory=list)
     turns: int = 0
     prompt_tokens: int = 0
@@ -69,11 +86,9 @@ class Tape:
         view = view_step(step, number, self.turns + 1)
         agent = view.source == "agent"
         metrics, ours = mapping(step.get("metrics")), gametape_fields(step)
-        logprobs = _floats(metrics.get("logprobs"))
-        versions = [at for at in _list(ours.get("policy_versions")) if isinstance(at, int)]
+        surprisal = _mean_surprisal(metrics.get("logprobs"))
         ids = _list(metrics.get("completion_token_ids"))
-        self.scored = self.scored or bool(logprobs)
-        surprisal = -sum(logprobs) / len(logprobs) if logprobs else None
+        self.scored = self.scored or surprisal is not None
         self.facts.append(
             (
                 _SOURCES.get(view.source, 1),
@@ -81,7 +96,7 @@ class Tape:
                 len(ids) or view.completion_tokens,
                 _bits(view.results, view.marks, ours, view.copied),
                 None if surprisal is None else round(surprisal, _DECIMALS),
-                max(versions, default=None),
+                _last_version(_list(ours.get("policy_versions"))),
             )
         )
         if agent:
@@ -103,6 +118,16 @@ class Tape:
     @property
     def hints(self) -> list[dict[str, Any]]:
         return mappings(gametape_fields(self.header).get("targets"))
+
+    @cached_property
+    def readings(self) -> dict[int, dict[str, Any]]:
+        """By step: what the update that learned from it saw at its tokens."""
+        return {count(one.get("step")): one for one in mappings(gametape_fields(self.header).get("readings"))}
+
+    @cached_property
+    def forks(self) -> dict[int, dict[str, Any]]:
+        """By step: two forks that the coach has run from it, one without the hint and one with it."""
+        return {count(one.get("step")): one for one in mappings(gametape_fields(self.header).get("forks"))}
 
     @property
     def flags(self) -> list[dict[str, Any]]:
@@ -138,7 +163,8 @@ class TapeStore:
         """The tape of a file as it is now. Raises `BadInput`."""
         with self._lock:
             known = self._kept.pop(path, None)
-            index = index_trajectory(path, known.index if known else None)
+            earlier = known.index if known else None
+            index = index_trajectory(path, earlier if isinstance(earlier, TrajectoryIndex) else None)
             tape = known if known and known.index is index else Tape(index)
             tape.read_on()
             self._kept[path] = tape
@@ -150,17 +176,18 @@ class TapeStore:
         return sum(len(tape.facts) for tape in self._kept.values())
 
 
-def tape_summary(tape: Tape, name: str) -> dict[str, Any]:
+def tape_summary(tape: Tape, name: str, title: str = "") -> dict[str, Any]:
     """What the page needs before any step: who, what, how it ended, and the facts of all steps."""
     header, extra, ours = tape.header, tape.extra, gametape_fields(tape.header)
     agent = mapping(header.get("agent"))
     verdict = mapping(tame_numbers(mapping(extra.get("verdict"))))
     return {
         "name": name,
+        "title": _cut(title),
         "task": _cut(text_of(extra.get("task"))),
         "agent": _cut(" ".join(filter(None, [text_of(agent.get("name")), text_of(agent.get("version"))]))),
-        "model": _cut(text_of(agent.get("model_name"))),
-        "outcome": tape.outcome,
+        "model": short_model(_cut(text_of(agent.get("model_name")))),
+        "outcome": _cut(tape.outcome),
         "reason": _cut(text_of(extra.get("reason"))),
         "reward": tame_numbers(extra.get("reward")),
         "advantage": _number(ours.get("advantage")),
@@ -171,10 +198,15 @@ def tape_summary(tape: Tape, name: str) -> dict[str, Any]:
         "completion_tokens": tape.completion_tokens,
         "cost_usd": round(tape.cost_usd, 6),
         "scored": tape.scored,
+        "read": bool(tape.readings),
         "slice": SLICE,
         "facts": tape.all_facts(),
         "checks": [
-            {"name": text_of(check.get("name")), "score": _number(check.get("score")), "detail": _cut(_text(check))}
+            {
+                "name": _cut(text_of(check.get("name"))),
+                "score": _number(check.get("score")),
+                "detail": _cut(_text(check)),
+            }
             for check in mappings(verdict.get("checks"))
         ],
         "passed": verdict.get("passed") if isinstance(verdict.get("passed"), bool) else None,
@@ -195,10 +227,11 @@ def tape_slice(tape: Tape, first: int, targets: TargetLog | None, name: str, tex
         marks = tuple(flag_mark(flag) for flag in tape.flags if flag.get("step") == number)
         view = view_step(step, number, tape.facts[at][1], marks).to_dict()
         entry: dict[str, Any] = _shown(view)
-        entry["tokens"] = _tokens(step, texts)
+        entry["tokens"] = _tokens(step, texts, tape.readings.get(number, {}))
         entry["targets"] = [
             _target(hint, step, measured.get(number, []), texts) for hint in tape.hints if hint.get("step") == number
         ]
+        entry["forks"] = _forks(tape.forks[number]) if entry["targets"] and number in tape.forks else None
         steps.append(entry)
     return {"first": first, "steps": steps}
 
@@ -243,7 +276,29 @@ def _likeliest(top: Any, texts: TokenTexts) -> list[list[Any]]:
     return [[*texts.of([number]), _number(probability)] for number, probability in pairs]
 
 
-def _tokens(step: Mapping[str, Any], texts: TokenTexts) -> dict[str, Any] | None:
+def _forks(pair: Mapping[str, Any]) -> dict[str, Any]:
+    sides = {name: mapping(pair.get(name)) for name in ("plain", "hinted")}
+    turns = {
+        name: [_fork_turn(turn) for turn in mappings(side.get("turns"))[:_MOST_TURNS]] for name, side in sides.items()
+    }
+    lines = zip_longest(turns["plain"], turns["hinted"])
+    parting = next((number for number, (without, with_it) in enumerate(lines) if without != with_it), None)
+    return {
+        "parting": parting,
+        **{
+            name: {"passed": side.get("passed") is True, "turns": turns[name], "more": count(side.get("more"))}
+            for name, side in sides.items()
+        },
+    }
+
+
+def _fork_turn(turn: Mapping[str, Any]) -> dict[str, Any]:
+    calls = [_cut(text_of(call)) for call in _list(turn.get("calls"))[:_MOST_TURNS]]
+    said, result = (_cut(text_of(turn.get(key))) for key in ("said", "result"))
+    return {"said": said, "calls": calls, "result": result, "failed": turn.get("failed") is True}
+
+
+def _tokens(step: Mapping[str, Any], texts: TokenTexts, reading: Mapping[str, Any]) -> dict[str, Any] | None:
     metrics, ours = mapping(step.get("metrics")), gametape_fields(step)
     ids = _list(metrics.get("completion_token_ids"))
     if not ids:
@@ -251,9 +306,12 @@ def _tokens(step: Mapping[str, Any], texts: TokenTexts) -> dict[str, Any] | None
     return {
         "text": texts.of(ids[:_MOST_TOKENS]),
         "logprob": _floats(metrics.get("logprobs"))[:_MOST_TOKENS],
+        "learner": _of_length(_floats(reading.get("learner")), len(ids))[:_MOST_TOKENS],
+        "entropy": _of_length(_floats(reading.get("entropy")), len(ids))[:_MOST_TOKENS],
         "mask": [bit == 1 for bit in _list(ours.get("loss_mask"))[:_MOST_TOKENS]],
-        "version": _list(ours.get("policy_versions"))[:_MOST_TOKENS],
+        "version": [at if isinstance(at, int) else None for at in _list(ours.get("policy_versions"))[:_MOST_TOKENS]],
         "more": max(0, len(ids) - _MOST_TOKENS),
+        "known": texts.known,
     }
 
 
@@ -290,7 +348,7 @@ def _cut(text: str) -> str:
 
 
 def _mark(mark: StepMark) -> dict[str, str]:
-    return {"kind": mark.kind, "text": _cut(mark.text), "level": mark.level}
+    return {"kind": _cut(mark.kind), "text": _cut(mark.text), "level": mark.level}
 
 
 def _text(check: Mapping[str, Any]) -> str:
@@ -305,6 +363,28 @@ def _floats(value: Any) -> list[float]:
     """A column of numbers; empty where one of them is none."""
     numbers = [amount(entry) for entry in _list(value) if isinstance(entry, int | float)]
     return [round(number, _DECIMALS) for number in numbers] if len(numbers) == len(_list(value)) else []
+
+
+def _mean_surprisal(logprobs: Any) -> float | None:
+    """Minus the mean of a column; None where there is none, or where one of its numbers is none."""
+    values = _list(logprobs)
+    try:
+        mean = -sum(values) / len(values)
+    except (TypeError, ZeroDivisionError, OverflowError):
+        return None
+    return _number(mean)
+
+
+def _last_version(versions: list[Any]) -> int | None:
+    try:
+        return max((at for at in set(versions) if isinstance(at, int)), default=None)
+    except TypeError:  # a list among them
+        return None
+
+
+def _of_length(values: list[float], length: int) -> list[float]:
+    """A column that has another length is of other tokens."""
+    return values if len(values) == length else []
 
 
 def _number(value: Any) -> float | None:

@@ -24,6 +24,10 @@ class TokenTexts:
         self._tokenizer = tokenizer
         self._text = lru_cache(maxsize=100_000)(self._decode)
 
+    @property
+    def known(self) -> bool:
+        return self._tokenizer is not None
+
     def of(self, ids: Sequence[Any]) -> list[str]:
         return [self._text(number) if isinstance(number, int) else "?" for number in ids]
 

@@ -6,7 +6,7 @@ of samples, `loss` or `extra_loss` for another objective, `make_source` or `make
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -36,6 +36,7 @@ from gametape.train.rollouts import (
     RolloutGroup,
     RolloutSample,
     TargetMetrics,
+    TokenReading,
 )
 from gametape.train.sources import NullAnnotator, Reward, environment_reward
 
@@ -103,6 +104,10 @@ class Algorithm:
         """The reward of an episode, from its score; a function of your own may replace it."""
         self.target_metrics: list[TargetMetrics] = []
         """What the targets of the last update did."""
+        self.token_readings: list[TokenReading] = []
+        """What the last update saw at the tokens of the rollouts with targets."""
+        self.last_learned: AnnotatedEpisode | None = None
+        """The last rollout with a target that an update has learned from."""
 
     def _read_settings(self, table: Mapping[str, Any]) -> ConfigSection:
         try:
@@ -123,6 +128,13 @@ class Algorithm:
     def last_annotated(self) -> AnnotatedEpisode | None:
         """The last rollout with a target."""
         return None
+
+    def keep_learned(self) -> None:
+        """After an update. Where groups are sampled ahead, the last one with a target may still wait for its own."""
+        annotated = self.last_annotated
+        if annotated is not None:
+            readings = [one for one in self.token_readings if one.rollout == annotated.name]
+            self.last_learned = replace(annotated, readings=readings) if readings else self.last_learned
 
     def make_source(self, dataset: PromptDataset, policy: TrainablePolicy) -> GroupSource | None:  # noqa: ARG002
         """A source of its own; None for rollouts of the policy."""

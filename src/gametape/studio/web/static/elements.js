@@ -24,7 +24,12 @@ export function figure(value, digits = 4) {
   return Number(value.toPrecision(digits)).toString();
 }
 
+export function share(value) {
+  return typeof value === "number" ? `${(100 * value).toFixed(1)}%` : "-";
+}
+
 // Shows a failure where the content would have been.
 export function showFailure(place, error) {
+  if (place.ariaBusy) place.ariaBusy = "false";
   place.replaceChildren(element("p", { class: "failure", role: "alert" }, error.message));
 }

@@ -6,10 +6,10 @@ import { mountRuns } from "./runs_view.js";
 import { mountTape } from "./tape_view.js";
 
 for (const place of document.querySelectorAll("[data-view]")) {
-  const { view, run, rollout } = place.dataset;
+  const { view } = place.dataset, { run, rollout, subagent } = JSON.parse(place.dataset.names ?? "{}");
   if (view === "run") mountRun(place).catch((error) => showFailure(place, error));
   else if (view === "runs") mountRuns(place);
-  else if (view === "tape") mountTape(place, run, rollout);
+  else if (view === "tape") mountTape(place, run, rollout, subagent);
   else if (view === "tapes") mountChosen(place, run);
 }
 

@@ -8,11 +8,11 @@ const TIMES = ["decode", "tools", "prepare", "verify", "coach", "learn", "idle"]
 
 // What is drawn: of which rows, which values, and against what. Charts without a value are left out.
 const CHARTS = [
-  { title: "Held-out success", of: "evals", values: ["success"], range: [0, 1] },
+  { title: "Held-out success, with its 95 % interval", of: "evals", values: ["success"], range: [0, 1] },
   { title: "Held-out success by episodes", of: "evals", values: ["success"], against: "episodes_so_far", range: [0, 1] },
   { title: "Turns that go right: load-bearing, others", of: "evals", values: ["load_bearing", "ordinary"], range: [0, 1] },
   { title: "Load-bearing turns that go right after a hint", of: "evals", values: ["hinted"], range: [0, 1] },
-  { title: "Hint gain: how much more often they go right after a hint", of: "evals", values: ["hint_gain"] },
+  { title: "Hint gain: more of them right after a hint", of: "evals", values: ["hint_gain"] },
   { title: "Mean reward", of: "updates", values: ["reward"] },
   { title: "Share of rollouts that pass", of: "updates", values: ["pass_rate"], range: [0, 1] },
   { title: "Entropy, nats a token", of: "updates", values: ["entropy"] },
@@ -78,7 +78,10 @@ function drawChart({ title, of, values, against = "step", range = null }, runs, 
     for (const value of values) {
       const points = curves[of].filter((row) => typeof row[value] === "number" && typeof row[against] === "number");
       const parts = [runs.length > 1 ? run : "", values.length > 1 || runs.length === 1 ? value.replace("time_", "") : ""];
-      lines.push({ name: parts.filter(Boolean).join(" "), points: points.map((row) => [row[against], row[value]]) });
+      lines.push({
+        name: parts.filter(Boolean).join(" "), points: points.map((row) => [row[against], row[value]]),
+        band: points.filter((row) => typeof row[`${value}_low`] === "number").map((row) => [row[against], row[`${value}_low`], row[`${value}_high`]]),
+      });
     }
     if (against === "step") {
       const named = (alarm) => ({ x: alarm.step, name: runs.length > 1 ? `${alarm.name} in ${run}` : alarm.name });

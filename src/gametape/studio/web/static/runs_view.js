@@ -1,6 +1,6 @@
 // The list of runs: its states and figures are brought up to date while the page is open.
 
-import { element, figure } from "./elements.js";
+import { element, figure, share } from "./elements.js";
 import { ask } from "./source.js";
 
 const MILLISECONDS_BETWEEN_LISTS = 3000;
@@ -27,7 +27,8 @@ function update(place, { rows }) {
     known.delete(run.name);
     set(row, "state", run.state);
     row.querySelector("[data-cell=state]").className = `state ${run.state.replace(" ", "-")}`;
-    for (const name of ["updates", "success", "reward"]) set(row, name, figure(run[name]));
+    for (const name of ["updates", "reward"]) set(row, name, figure(run[name]));
+    set(row, "success", share(run.success));
     set(row, "alarm", run.alarm);
   }
   for (const row of known.values()) set(row, "state", "deleted");

@@ -1,7 +1,7 @@
 // One row of the tape: a step with its message, calls, results, marks, tokens and targets.
 
 import { element, figure } from "./elements.js";
-import { drawTarget, drawTokens } from "./token_view.js";
+import { drawForks, drawTarget, drawTokens } from "./token_view.js";
 
 const SHORT_CHARACTERS = 600, SHORT_LINES = 8;
 
@@ -32,6 +32,7 @@ export function drawStep(step, tape, channel, address) {
   step.results.forEach((result, at) => { if (!answered.has(at)) row.append(drawResult(result)); });
   for (const mark of step.marks) row.append(drawMark(mark));
   for (const target of step.targets) row.append(drawTarget(target));
+  if (step.forks) row.append(drawForks(step.forks));
   return row;
 }
 
@@ -42,12 +43,26 @@ export function drawMark(mark) {
 function drawCall(call) {
   const place = element("div", { class: "call" }, element("b", {}, call.name));
   const given = call.arguments !== null && typeof call.arguments === "object" && !Array.isArray(call.arguments) ? call.arguments : { arguments: call.arguments };
+  const isEdit = typeof given.old === "string" && typeof given.new === "string";
   for (const [key, value] of Object.entries(given)) {
+    if (isEdit && key === "old") { place.append(changed(given.old, given.new)); continue; }
+    if (isEdit && key === "new") continue;
     const text = typeof value === "string" ? value : JSON.stringify(value);
     if (text !== undefined && text.includes("\n")) place.append(folded(text, key));
     else place.append(element("span", { class: "mono" }, element("span", { class: "dim" }, ` ${key}=`), text ?? ""));
   }
   return place;
+}
+
+// What an edit takes out and puts in, without the lines that both begin and end with.
+function changed(before, after) {
+  const out = before.split("\n"), put = after.split("\n");
+  let head = 0, tail = 0;
+  while (head < Math.min(out.length, put.length) && out[head] === put[head]) head++;
+  while (tail < Math.min(out.length, put.length) - head && out.at(-1 - tail) === put.at(-1 - tail)) tail++;
+  const lines = [...out.slice(head, out.length - tail).map((line) => ["removed", `-${line}`]),
+    ...put.slice(head, put.length - tail).map((line) => ["added", `+${line}`])];
+  return element("pre", { class: "diff" }, ...lines.map(([kind, line]) => element("span", { class: kind }, line)));
 }
 
 function drawResult(result) {

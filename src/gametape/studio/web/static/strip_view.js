@@ -1,6 +1,6 @@
 // A whole rollout in one strip: a column for each step, or for several where there are more steps than pixels.
 
-const MARKS = { flag: "#b93a22", target: "#0b6e99", failed: "#d08a00", event: "#8a5ba6" };
+const MARKS = { flag: "#b93a22", target: "#0b7fb0", failed: "#d08a00", event: "#8a5ba6" };
 const ORDER = ["", "event", "failed", "target", "flag"];
 
 export function drawStrip(canvas, facts, { value, marked, agent, current }) {

@@ -4,7 +4,7 @@ import { element, figure, showFailure } from "./elements.js";
 import { ask, isExported } from "./source.js";
 import { drawMark, drawStep } from "./step_view.js";
 import { drawStrip } from "./strip_view.js";
-import { CHANNELS } from "./token_view.js";
+import { CHANNELS, drawScale } from "./token_view.js";
 
 const SOURCE = 0, TURN = 1, BITS = 3, SURPRISAL = 4, VERSION = 5;
 const FAILED = 1, TARGET = 2, FLAG = 4, EVENT = 8, COMPACTION = 16, CUT_OFF = 32;
@@ -23,9 +23,10 @@ const FILTERS = {
 const ROW_HEIGHT = 130, MOST_SLICES_KEPT = 40;
 const MILLISECONDS_BETWEEN_LOOKS = 2000;
 
-export async function mountTape(place, run, rollout) {
+export async function mountTape(place, run, rollout, subagent = "") {
+  const names = { run, rollout, ...(subagent ? { subagent } : {}) };
   try {
-    const view = new TapeView(place, run, rollout, await ask("tape", { run, rollout }));
+    const view = new TapeView(place, names, await ask("tape", names));
     view.draw();
     view.goToAddress();
     return view;
@@ -36,8 +37,8 @@ export async function mountTape(place, run, rollout) {
 }
 
 export class TapeView {
-  constructor(place, run, rollout, tape) {
-    Object.assign(this, { place, run, rollout, tape });
+  constructor(place, names, tape) {
+    Object.assign(this, { place, names, tape });
     this.slices = new Map();
     this.filter = "all";
     this.channel = tape.scored ? "surprisal" : "none";
@@ -51,7 +52,8 @@ export class TapeView {
     this.status = element("span", { class: "dim", role: "status" });
     this.strip = element("canvas", { class: "strip", height: 46, role: "img", "aria-label": "the whole rollout; j and k walk through it" });
     this.strip.addEventListener("click", (event) => this.goTo(this.stepAt(event)));
-    this.place.replaceChildren(this.head(), element("div", { class: "controls" }, this.tools(), this.strip), this.list);
+    this.scale = element("div", { class: "scale" });
+    this.place.replaceChildren(this.head(), element("div", { class: "controls" }, this.tools(), this.strip, this.scale), this.list);
     this.place.setAttribute("aria-busy", "false");
     document.addEventListener("keydown", (event) => this.onKey(event), { signal });
     window.addEventListener("hashchange", () => this.goToAddress(), { signal });
@@ -68,18 +70,23 @@ export class TapeView {
 
   head() {
     const tape = this.tape;
-    const words = [tape.outcome || "no outcome", tape.reason, `${figure(tape.turns)} turns`, `${figure(tape.steps)} steps`,
-      `${figure(tape.prompt_tokens)} tokens read, ${figure(tape.completion_tokens)} written`,
+    const words = [`${figure(tape.turns)} turns`, `${figure(tape.steps)} steps`,
+      `${figure(tape.prompt_tokens)} tokens read`, `${figure(tape.completion_tokens)} written`,
       tape.cost_usd ? `$${figure(tape.cost_usd)}` : "", typeof tape.reward === "number" ? `reward ${figure(tape.reward)}` : "",
       tape.advantage !== null ? `advantage ${figure(tape.advantage)}` : "", tape.model];
-    const head = element("header", { class: "tape-head" }, element("h1", {}, tape.task || tape.name),
-      element("p", { class: tape.outcome === "passed" ? "good" : "" }, words.filter(Boolean).join("; ")));
+    const ended = [tape.outcome || "no outcome", tape.reason === tape.outcome ? "" : tape.reason].filter(Boolean).join(": ");
+    const head = element("header", { class: "tape-head" }, element("h1", {}, tape.title || tape.task || tape.name),
+      element("ul", { class: "facts-row", "aria-label": "about this rollout" },
+        element("li", { class: tape.outcome === "passed" ? "good" : tape.outcome === "failed" ? "bad" : "" }, ended),
+        ...words.filter(Boolean).map((word) => element("li", {}, word))));
     if (tape.checks.length) {
       const layers = tape.checks.map((check) => element("li", {}, `${check.name} ${figure(check.score)}: ${check.detail}`));
       head.append(element("details", {}, element("summary", {}, "verdict by layer"), element("ul", {}, ...layers)));
     }
     if (tape.subagents.length) {
-      head.append(element("p", { class: "dim" }, `subagents: ${tape.subagents.join(", ")} (gametape trajectory show --subagent shows one)`));
+      const link = (name) => isExported ? element("span", {}, `${name} `)
+        : element("a", { href: `/tape?${new URLSearchParams({ ...this.names, subagent: name })}` }, `${name} `);
+      head.append(element("p", {}, element("span", { class: "dim" }, "subagents: "), ...tape.subagents.map(link)));
     }
     for (const mark of tape.loose_marks) head.append(drawMark(mark));
     return head;
@@ -90,14 +97,32 @@ export class TapeView {
       element("select", { on: { change: (event) => choose(event.target.value) } },
         ...Object.entries(options).map(([value, { label: text, missing }]) =>
           element("option", { value, selected: value === chosen, disabled: Boolean(missing) }, text))));
-    const channels = { ...CHANNELS, entropy: { label: "entropy (not recorded by token)", missing: true },
-      mismatch: { label: "mismatch (not recorded by token)", missing: true } };
-    const button = (text, title, act) => element("button", { type: "button", title, on: { click: act } }, text);
+    const channels = Object.fromEntries(Object.entries(CHANNELS).map(([name, channel]) =>
+      [name, channel.read && !this.tape.read ? { label: `${name} (not recorded here)`, missing: true } : channel]));
+    const button = (key, text, title, act) => element("button", { type: "button", title, "aria-keyshortcuts": key, on: { click: act } },
+      `${text} `, element("kbd", {}, key));
     return element("div", { class: "tools", role: "toolbar", "aria-label": "the tape" },
-      choice("colour", channels, this.channel, (value) => { this.channel = value; this.layOut(); }),
+      choice("colour", channels, this.channel, (value) => this.colourBy(value)),
       choice("show", FILTERS, this.filter, (value) => { this.filter = value; this.layOut(); }),
-      button("previous (k)", "the step before", () => this.walk(-1)), button("next (j)", "the step after", () => this.walk(1)),
-      button("next derailment (n)", "the next target, flag or failed call", () => this.nextDerailment()), this.status);
+      button("k", "previous", "the step before", () => this.walk(-1)), button("j", "next", "the step after", () => this.walk(1)),
+      button("n", "next derailment", "the next target, flag or failed call", () => this.nextDerailment()), this.status);
+  }
+
+  // What is on the screen is drawn anew, and everything stays where it is.
+  colourBy(channel) {
+    this.channel = channel;
+    for (const block of this.blocks.filter((block) => block.rows)) {
+      block.rows = null;
+      this.fill(block);
+    }
+    this.drawScale();
+    this.drawStrip();
+  }
+
+  drawScale() {
+    const kinds = [["flag", "integrity flag"], ["target", "target of the coach"], ["failed", "failed call"], ["event", "other event"]];
+    this.scale.replaceChildren(...kinds.map(([kind, text]) => element("span", {}, element("i", { class: `mark-${kind}` }), text)),
+      ...[drawScale(this.channel)].filter(Boolean));
   }
 
   // Empty blocks of the height that their rows will about have; what comes near the screen is filled.
@@ -112,6 +137,7 @@ export class TapeView {
     this.observer = new IntersectionObserver((entries) => entries.forEach((entry) =>
       entry.isIntersecting ? this.fill(entry.target) : this.empty(entry.target)), { rootMargin: "1200px" });
     this.blocks.forEach((block) => this.observer.observe(block));
+    this.drawScale();
     this.tell();
     this.drawStrip();
   }
@@ -173,7 +199,7 @@ export class TapeView {
   async step(at) {
     const first = at - (at % this.tape.slice);
     if (!this.slices.has(first)) {
-      this.slices.set(first, ask("steps", { run: this.run, rollout: this.rollout, first }));
+      this.slices.set(first, ask("steps", { ...this.names, first }));
       if (this.slices.size > MOST_SLICES_KEPT) this.slices.delete(this.slices.keys().next().value);
     }
     const { steps } = await this.slices.get(first);
@@ -219,7 +245,7 @@ export class TapeView {
   }
 
   address(step) {
-    const parameters = new URLSearchParams(isExported ? { rollout: this.rollout, step } : { step });
+    const parameters = new URLSearchParams(isExported ? { rollout: this.names.rollout, step } : { step });
     return `#${parameters}`;
   }
 
@@ -262,7 +288,7 @@ export class TapeView {
 
   async lookAgain() {
     try {
-      const tape = await ask("tape", { run: this.run, rollout: this.rollout });
+      const tape = await ask("tape", this.names);
       if (tape.steps === this.tape.steps && tape.running) return;
       this.slices.delete(this.tape.steps - (this.tape.steps % this.tape.slice));
       this.grow(tape);
