@@ -16,7 +16,7 @@ from gametape.coach.coach import Coach, CoachSettings
 from gametape.coach.hints import CHECK_FIRST, NO_LEAK_CHECK, LeakChecker, leak_checker_from_files
 from gametape.coach.span_scores import SpanQuery, SpanScores, sample_continuation
 from gametape.coach.statistics import AuthorStatistics, HintStatistics
-from gametape.coach.writers.choice import writers_for
+from gametape.coach.writers.choice import worded_for, writers_for
 from gametape.core.config import RunConfig, TTFConfig
 from gametape.core.hint import Hint
 from gametape.core.messages import Generation, Sampling
@@ -43,8 +43,9 @@ _REMEMBERED = 64
 class HintControls:
     """Passes hints on as they are, or spoils the share of them that the configuration asks for."""
 
-    def __init__(self, config: TTFConfig, seed: int) -> None:
-        self._config, self._seed = config, seed
+    def __init__(self, config: TTFConfig, seed: int, neutral: str = CHECK_FIRST) -> None:
+        """`neutral` is a line that says nothing, in the words of the policy's hints."""
+        self._config, self._seed, self._neutral = config, seed, neutral
         self.texts: dict[str, str] = {}
         """By type: earlier hints, for the control that uses them at the wrong turn."""
 
@@ -59,7 +60,7 @@ class HintControls:
             return hint
         if control == "elsewhere":
             return _moved(hint, episode, rng)
-        text = rng.choice(others) if control == "shuffled" and others else CHECK_FIRST
+        text = rng.choice(others) if control == "shuffled" and others else self._neutral
         return hint.model_copy(update={"text": text})
 
 
@@ -127,7 +128,7 @@ class CoachAnnotator:
         self.model, self._ttf, self._score_group = model, config.ttf, score_group
         self.sampling = Sampling(temperature=rl.temperature, seed=config.seed)
         self._turn_tokens = limits.turn_tokens
-        self._controls = HintControls(config.ttf, config.seed)
+        self._controls = HintControls(config.ttf, config.seed, worded_for(model.chat_format, CHECK_FIRST))
         self._lock = asyncio.Lock()
         self.last_annotated: AnnotatedEpisode | None = None
         """The last one that has a target."""

@@ -12,6 +12,7 @@ from random import Random
 from gametape.agent.episode import Episode, rollout_config_for, run_episode
 from gametape.agent.limits import RolloutLimits
 from gametape.coach.hints import FIXED_HINTS
+from gametape.coach.writers.choice import worded_for
 from gametape.core.messages import GenerateRequest, Generation, Sampling, TokenUsage, WeightUpdate
 from gametape.core.protocols import Environment, JsonObject, PolicyEngine, Tool
 from gametape.core.token_segments import TokenSegment
@@ -151,7 +152,7 @@ def _practice_hint(act: ExpertTurn, rng: Random, made_up: float) -> tuple[str, W
 
 
 def _hinted(turn: TurnTokens, chat_format: ChatFormat, hint: str, action: WorldAction) -> TokenSegment:
-    prompt = insert_hint(chat_format, turn.prompt_ids, hint)
+    prompt = insert_hint(chat_format, turn.prompt_ids, worded_for(chat_format, hint))
     completion_ids = _encode_action(chat_format, action)
     segment = TokenSegment()
     segment.append_turn(

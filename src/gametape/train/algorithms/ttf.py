@@ -119,7 +119,7 @@ class Ttf(Rlvr):
             return None
         beside = held if ttf.anchor and ttf.teacher == "start" else ()
         teacher = self.teacher.rows_for(spans, micro.hidden_NE, micro.head_VE.detach(), beside)
-        loss, tokens_read = micro.logp_M.sum() * 0.0, teacher.tokens_read
+        loss, tokens_read = micro.hidden_ME.sum() * 0.0, teacher.tokens_read
         metrics: Callable[[], Sequence[TargetMetrics]] = tuple
         if spans:
             term, metrics = self._distillation(micro, teacher)
