@@ -61,6 +61,6 @@ def test_the_rollouts_advantage_comes_on_top() -> None:
 
 
 def test_whole_rollouts_are_not_read_by_the_policy_itself() -> None:
-    with pytest.raises(BadInput, match="ttf.teacher"):
+    with pytest.raises(BadInput, match=r"ttf\.teacher"):
         make_algorithm(RunConfig(arm="rlvr_opsd", tasks="worlds:easy", ttf={"teacher": "current"}))
     assert isinstance(make_algorithm(RunConfig(arm="rlvr_opsd", tasks="worlds:easy")), Opsd)
