@@ -65,6 +65,8 @@ class WarmStartConfig(ConfigSection):
     """How often the expert is right where no rule under test applies."""
     hint_share: Fraction = 0.5
     """The share of turns with a hint before them that is followed. No hint names a rule under test."""
+    fault_share: Fraction = 0.4
+    """In tasks with tools: how often the expert of the arm `warm` makes a fault on the way to a file."""
     made_up_hint_share: Fraction = 0.0
     """Where a rule under test applies: the share of followed hints that name a made-up rule, never the right one.
     With 0 a policy learns to ignore hints there."""
@@ -283,7 +285,8 @@ class RunConfig(ConfigSection):
     model: str = "tiny"
     """`tiny` makes one and warm-starts it; else smollm2, a directory of weights, or another run."""
     tasks: str
-    """A directory of tasks, katas:FAMILY[:COUNT], worlds:NAME, or a suite of worlds."""
+    """A directory of tasks, katas:FAMILY[:COUNT], kata-chains:FAMILY:FUNCTIONS[:COUNT], worlds:NAME, or a suite of
+    worlds."""
     allow_shared: bool = False
     """Also take tasks in shared mode, where tests and code share a process and a verdict can be forged."""
     seed: Annotated[int, Field(ge=0)] = 0
