@@ -62,7 +62,7 @@ def find_tasks(suite: str, home: Path, limit: int | None = None, seed: int = 0) 
     if not path.exists():
         raise BadInput(
             f"{printable_path(path)}: no such suite; "
-            "give a directory of tasks, a list file, worlds:NAME or katas:FAMILY"
+            "give a directory of tasks, a list file, worlds:NAME, katas:FAMILY or kata-chains:FAMILY:FUNCTIONS"
         )
     if path.is_dir() and is_suite(path) and (worlds := load_suite(path)[:limit]):
         return worlds
