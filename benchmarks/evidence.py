@@ -21,6 +21,7 @@ import platform
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterable, Sequence
@@ -30,7 +31,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from bridge_model import LAYERS, cut_model
 from evidence_grid import Grid, Job, as_changes
+from gametape.record.home import home_directory
+from gametape.train.early_checks import find_model
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "evidence.jsonl"
@@ -140,9 +144,21 @@ class Work:
         settings = {**job.settings, "device": self.chosen.device}
         if job.after:
             settings["model"] = str((self.chosen.out / job.after).absolute())
+        elif settings["model"] == "bridge":
+            settings["model"] = str(self._bridge().absolute())
         model, tasks, arm = (str(settings.pop(key)) for key in ("model", "tasks", "arm"))
         command += ["--model", model, "--tasks", tasks, "--arm", arm, "--seed", str(job.seed), "--out", str(root)]
         return [*command, *(word for change in as_changes(settings) for word in ("--set", change))]
+
+    def _bridge(self) -> Path:
+        """Made where it is first needed, whole or not at all."""
+        place = self.chosen.out / "bridge"
+        if not place.exists():
+            with tempfile.TemporaryDirectory(dir=self.chosen.out) as scratch:
+                made = Path(scratch) / "bridge"
+                cut_model(find_model("smollm2", home_directory(self.chosen.home)), made, list(LAYERS))
+                made.rename(place)
+        return place
 
     def _append(self, job: Job, root: Path, told: dict[str, Any]) -> None:
         log = root / "metrics.jsonl"

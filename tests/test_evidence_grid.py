@@ -1,4 +1,4 @@
-"""The registered grid: each run that it makes is a valid configuration, and arms of a regime differ by the arm alone."""
+"""The registered grid: each run is a valid configuration, and arms of a regime differ by the arm alone."""
 
 import sys
 from pathlib import Path
