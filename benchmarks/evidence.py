@@ -1,7 +1,7 @@
 """The registered grid on a real model: warm starts, a pilot that sizes the rest, and every cell, as far as time allows.
 
     python benchmarks/evidence.py [--grid configs/evidence.toml] [--out runs/evidence] [--results FILE]
-                                  [--device cuda] [--minutes 28] [--at-once 4] [--row REGIME] [--home DIR]
+                                  [--device cuda] [--minutes 28] [--at-once 8] [--row REGIME] [--home DIR]
 
 What is registered is in docs/evidence.md, and in the grid: regimes, arms, seeds and bounds of the budget. First come
 the warm starts, then one short pilot for each regime, at once as the runs will be; from the operations a second of the
@@ -56,7 +56,7 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--minutes", type=float, default=28.0, help="of this call; a later one goes on")
     parser.add_argument("--total", type=float, help="minutes that the plan is made for, where calls are shorter")
-    parser.add_argument("--at-once", type=int, default=4, help="runs that share the device")
+    parser.add_argument("--at-once", type=int, default=8, help="runs that share the device")
     parser.add_argument("--threads", type=int, default=2, help="of each run")
     parser.add_argument("--row", nargs="*", help="these regimes alone")
     chosen = parser.parse_args()
@@ -192,8 +192,9 @@ class Work:
         seconds = 60 * (self.chosen.total or self.chosen.minutes) - (time.monotonic() - self.began)
         share = self.grid.document["pilot"]["share"] * max(60.0, seconds) / len(counts)
         for regime, runs in counts.items():
-            told = json.loads((self.chosen.out / f"pilot-{regime}.json").read_text())
-            rate = told["flops"] / max(1.0, told["seconds"])
+            pilots = [job.name for job in self.grid.pilot_jobs() if job.regime == regime]
+            told = [json.loads((self.chosen.out / f"{name}.json").read_text()) for name in pilots]
+            rate = sum(one["flops"] for one in told) / max(1.0, sum(one["seconds"] for one in told))
             low, high = self.grid.regimes[regime]["flops_bounds"]
             affordable = rate * share * min(self.chosen.at_once, runs) / runs
             plan["rates"][regime] = rate

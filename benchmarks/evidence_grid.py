@@ -52,10 +52,12 @@ class Grid:
         return Job(f"warm-{name}", "warm", 0, {**settings, "model": table["model"]})
 
     def pilot_jobs(self) -> list[Job]:
-        """One for each regime, by the dearest arm that is registered for it: the plan has to hold for all."""
+        """In each regime, some of one arm."""
         pilot = self.document["pilot"]
+        budget = {"episodes": pilot["episodes"]}
         return [
-            self._run(f"pilot-{regime}", "pilot", regime, pilot["arm"], pilot["seed"], {"episodes": pilot["episodes"]})
+            self._run(f"pilot-{regime}-{seed}", "pilot", regime, pilot["arm"], seed, budget)
+            for seed in pilot["seeds"]
             for regime in self.regimes
         ]
 
