@@ -152,7 +152,8 @@ class PolicyModule(nn.Module):  # type: ignore[misc]
             with torch.set_grad_enabled(learned and torch.is_grad_enabled()):
                 hidden_NE, chosen = self._rows(packed.ids_N[rows], packed.positions_N[rows], tree)
             parts.append(hidden_NE)
-            routers = chosen if learned else routers
+            if learned:  # in the place of frozen rows, whose choices nothing asks for, zeros
+                routers = tuple(functional.pad(logits_NE, (0, 0, at, 0)) if at else logits_NE for logits_NE in chosen)
             earlier, tree.kept = _followed(earlier, tree.kept or {}), None
             at = rows.stop
         return ForwardOutputs(torch.cat(parts) if len(parts) > 1 else parts[0], head_VE, routers)

@@ -31,6 +31,9 @@ class Opsd(Ttf):
         plain = config.ttf.model_copy(update={"anchor": 0.0, "gamma": 1.0, "prefix_gradient": True})
         super().__init__(config.model_copy(update={"ttf": plain}))
 
+    def after_batch(self) -> None:
+        """Most turns of a rollout have nothing to do with its hints: what they change there closes no gap."""
+
     def make_annotator(self, model: TokenModel, limits: RolloutLimits) -> GroupAnnotator:
         self._annotator = WholeRolloutAnnotator(self.config, model, limits, self.gated, self.score_group)
         return self._annotator
