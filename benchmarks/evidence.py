@@ -40,9 +40,11 @@ HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "evidence.jsonl"
 CURVE = ("episodes_so_far", "flops", "seconds", "success", "load_bearing", "ordinary", "hinted")
 _ENDS_WITH_PARENT = (
-    "import ctypes, os, signal, sys; ctypes.CDLL(None).prctl(1, signal.SIGKILL); os.execv(sys.argv[1], sys.argv[1:])"
+    "import ctypes, os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); "
+    "ctypes.CDLL(None).prctl(1, signal.SIGKILL); os.execv(sys.argv[1], sys.argv[1:])"
 )
-"""PR_SET_PDEATHSIG: a run ends with this program, however that ends."""
+"""PR_SET_PDEATHSIG: a run ends with this program, however that ends. And it hears an interrupt, which processes in the
+background are born deaf to."""
 _GRACE = 45.0
 """Seconds before the end in which runs are told to go down, and write what they have."""
 
