@@ -58,8 +58,8 @@ def test_what_is_frozen_is_read_once_and_costs_no_backward(policy: TrainablePoli
     _, cut = take_steps(policy, config, replace(batch, samples=only))
     _, whole = take_steps(policy, config, replace(batch, samples=tuple(replace(one, frozen_prefix=0) for one in only)))
     assert cut.tokens == len(only) * (TARGET.length + 1)
-    assert cut.forwarded <= whole.forwarded + len(only)
-    assert whole.tokens > 3 * cut.tokens
+    assert whole.tokens >= 3 * cut.tokens
+    assert cut.forwarded == whole.forwarded
 
 
 def test_a_teacher_that_read_every_hint_first_pulls_at_every_token_alike(policy: TrainablePolicy) -> None:

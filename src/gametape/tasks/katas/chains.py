@@ -44,8 +44,13 @@ def chain_task(katas: Sequence[Kata], number: str) -> LoadedTask:
             "difficulty": Difficulty(prior=0.02 * len(parts)),
         }
     )
-    merged = {name: _merged([getattr(part, name) for part in parts]) for name in ("start", "suite", "reference")}
-    return replace(parts[0], task=task, **merged)
+    return replace(
+        parts[0],
+        task=task,
+        start=_merged([part.start for part in parts]),
+        suite=_merged([part.suite for part in parts]),
+        reference=_merged([part.reference for part in parts]),
+    )
 
 
 def named_chains(name: str, seed: int) -> list[LoadedTask]:

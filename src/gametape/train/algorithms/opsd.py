@@ -47,13 +47,6 @@ class WholeRolloutAnnotator(CoachAnnotator):
         if not used:
             return []
         texts = list(dict.fromkeys(hint.text for hint in used))
-        common = {
-            "trajectory_id": name,
-            "rollout_index": index,
-            "author": used[0].author,
-            "text": " ".join(texts),
-            "kind": used[0].type,
-        }
         segments = split_segments(episode.steps)
         prompts = {step.step_id: tokens.prompt_ids for step in episode.steps if (tokens := step.tokens())}
         targets: list[DistillTarget] = []
@@ -66,7 +59,18 @@ class WholeRolloutAnnotator(CoachAnnotator):
             for step in steps:
                 own = distill_target_at(segments, step, opening, "", "")
                 before = (*first.hint_ids, *segment.ids[first.start : own.start])
-                targets.append(replace(own, shared_prefix=first.shared_prefix, hint_ids=before, **common))
+                targets.append(
+                    replace(
+                        own,
+                        shared_prefix=first.shared_prefix,
+                        hint_ids=before,
+                        kind=used[0].type,
+                        text=" ".join(texts),
+                        author=used[0].author,
+                        trajectory_id=name,
+                        rollout_index=index,
+                    )
+                )
         return targets
 
     def _hinted(self, prompt_ids: Sequence[int], texts: Sequence[str]) -> list[int]:
