@@ -33,7 +33,9 @@ def train(
     ] = None,
     arm: Annotated[
         str | None,
-        typer.Option(metavar="ARM", help="How: rlvr (default), rlvr_ttf, rejection, sft, warm and others; see docs/training.md."),
+        typer.Option(
+            metavar="ARM", help="How: rlvr (default), rlvr_ttf, rejection, sft, warm or another of docs/training.md."
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="RUN", help="A new directory for the run.")] = None,
     resume: Annotated[
