@@ -34,7 +34,7 @@ def train(
     arm: Annotated[
         str | None,
         typer.Option(
-            metavar="ARM", help="How: rlvr (default), rlvr_ttf, rejection, sft, warm or another of docs/training.md."
+            metavar="ARM", help="How: rlvr (default), rlvr_ttf, rejection, sft, warm; more in docs/training.md."
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="RUN", help="A new directory for the run.")] = None,

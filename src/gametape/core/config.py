@@ -217,6 +217,8 @@ class TTFConfig(ConfigSection):
     learner: nothing more, since it reads targets anyway; asynchronous runs and controls leave it to the coach."""
     annotated_per_group: AtLeastOne = 4
     """Failed rollouts of one group that the coach annotates."""
+    targets_per_rollout: Natural = 0
+    """Targets of one rollout that are learned from at most, drawn at random; 0: all that the coach finds."""
     annotate_mixed_groups: bool = True
     """Annotate failures of groups in which other rollouts succeeded. Without it hints are for groups that have no other
     signal, and fade as the policy succeeds."""

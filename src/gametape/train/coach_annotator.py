@@ -127,7 +127,7 @@ class CoachAnnotator:
         self._coach, self._writers = Coach(settings), writers_for(model, config.ttf.judge)
         self.model, self._ttf, self._score_group = model, config.ttf, score_group
         self.sampling = Sampling(temperature=rl.temperature, seed=config.seed)
-        self._turn_tokens = limits.turn_tokens
+        self._turn_tokens, self._seed = limits.turn_tokens, config.seed
         self._controls = HintControls(config.ttf, config.seed, worded_for(model.chat_format, CHECK_FIRST))
         self._lock = asyncio.Lock()
         self.last_annotated: AnnotatedEpisode | None = None
@@ -177,6 +177,9 @@ class CoachAnnotator:
     def targets_for(self, episode: Episode, hints: Sequence[Hint], name: str, index: int) -> list[DistillTarget]:
         """The targets of one rollout, from all hints that the coach has for it."""
         used = self.controlled_hints(episode, hints)
+        if 0 < self._ttf.targets_per_rollout < len(used):
+            drawn = Random(seed_for(self._seed, "targets", name)).sample(used, self._ttf.targets_per_rollout)
+            used = [hint for hint in used if hint in drawn]
         return [self.distill_target(episode, hint, name, index) for hint in used]
 
     def controlled_hints(self, episode: Episode, hints: Sequence[Hint]) -> list[Hint]:
