@@ -44,6 +44,14 @@ ROWS: dict[str, list[str]] = {
     ],
     "resample, one rollout, no prefix": [*TTF, 'ttf.objective="resample"', LEARNER, ONE, CUT, "ttf.replay=0.5"],
     "opsd, one rollout": ['arm="rlvr_opsd"', LEARNER, ONE, "ttf.replay=0.0"],
+    "two targets of one rollout, no prefix, half of them once more": [
+        *TTF,
+        LEARNER,
+        ONE,
+        CUT,
+        "ttf.replay=0.5",
+        "ttf.targets_per_rollout=2",
+    ],
 }
 PARTS = ("sampling", "coach", "reading", "learning")
 
