@@ -16,7 +16,7 @@ import platform
 from pathlib import Path
 from typing import Any
 
-from training_runs import trained
+from training_runs import at_once, trained
 
 HERE = Path(__file__).parent
 CONFIG = HERE.parent / "configs" / "feedback.toml"
@@ -73,11 +73,13 @@ def main() -> None:
         trained(chosen.keep, "warm", CONFIG, 0, changes)
     model = chosen.model or chosen.keep / "warm"
     fixed += [f'model="{model}"', f'tasks="{chosen.tasks}"', f"episodes={chosen.episodes}"]
-    rows = {}
-    for number, name in enumerate(ROWS):
-        if name in chosen.only:
-            told = trained(chosen.keep, f"row-{number}", CONFIG, 1, [*fixed, *ROWS[name]])
-            rows[name] = parts_of(told, chosen.keep / f"row-{number}" / "metrics.jsonl")
+
+    def row(name: str) -> dict[str, float]:
+        run = f"row-{list(ROWS).index(name)}"
+        told = trained(chosen.keep, run, CONFIG, 1, [*fixed, *ROWS[name]])
+        return parts_of(told, chosen.keep / run / "metrics.jsonl")
+
+    rows = dict(zip(chosen.only, at_once(row, chosen.only), strict=True))
     machine = {"cores": os.cpu_count(), "kernel": platform.release(), "python": platform.python_version()}
     document = {"machine": machine, "tasks": chosen.tasks, "episodes": chosen.episodes, "tokens": rows}
     chosen.results.write_text(json.dumps(document, indent=1) + "\n")
