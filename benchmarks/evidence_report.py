@@ -18,8 +18,8 @@ from statistics import mean
 from typing import Any
 
 from evidence import CURVE, RESULTS, last_lines
-from gametape.evals.paired_runs import bootstrap_interval, interquartile_mean, sign_flip_p
 from gametape.studio.line_chart import ChartSeries, line_chart
+from paired_runs import bootstrap_interval, interquartile_mean, sign_flip_p
 
 DOCS = Path(__file__).parent.parent / "docs"
 BEGIN, END = "<!-- results -->", "<!-- end of results -->"

@@ -1,8 +1,13 @@
 """The interquartile mean, its interval and the permutation test, beside figures worked out by hand."""
 
+import sys
+from pathlib import Path
+
 import pytest
 
-from gametape.evals.paired_runs import bootstrap_interval, interquartile_mean, sign_flip_p
+sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
+
+from paired_runs import bootstrap_interval, interquartile_mean, sign_flip_p
 
 
 @pytest.mark.parametrize(
