@@ -6,7 +6,7 @@ BIN := .venv/bin
 .DEFAULT_GOAL := help
 .PHONY: help install setup demo dist test test-slow lint bench evidence-yields evidence-mined evidence-embedded \
 	evidence-engine evidence-train evidence-losses evidence-learning evidence-feedback evidence-desk evidence-threads \
-	evidence-watch clean
+	evidence-watch evidence-real-model clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -79,6 +79,11 @@ evidence-learning: setup ## do the arms learn, several seeds from one warm start
 
 evidence-feedback: setup ## what hints are worth: regimes, arms, controls, six seeds (an hour and a half)
 	$(BIN)/python benchmarks/ttf.py
+
+evidence-real-model: setup ## a row of docs/evidence.md on SmolLM2-135M, on a machine with a GPU (half an hour)
+	$(BIN)/gametape models fetch smollm2
+	$(BIN)/python benchmarks/evidence.py --row $(or $(ROW),starved) --device $(or $(DEVICE),cuda) \
+		--minutes $(or $(MINUTES),28) --out runs/evidence-row --results runs/evidence-row.jsonl
 
 evidence-desk: setup ## two hundred kills, and five minutes of heartbeats with restarts (twenty minutes)
 	$(BIN)/python -m pytest -m slow tests/desk/test_kills.py tests/desk/test_kills_on_postgres.py

@@ -82,6 +82,19 @@ def test_elsewhere_is_another_turn_with_the_same_hint(episode: Episode) -> None:
         assert one.span == (0, len(tokens.completion_ids))
 
 
+def test_of_many_hints_so_many_become_targets_as_are_asked_for(episode: Episode) -> None:
+    model = cast(Any, SimpleNamespace(chat_format=TERSE))
+    steps = [step.step_id for step in episode.steps if step.source == "agent"]
+    hints = [hint("a", step) for step in steps]
+    for most, expected in ((0, len(steps)), (2, 2), (99, len(steps))):
+        ttf = TTFConfig(targets_per_rollout=most)
+        config = RunConfig(arm="rlvr_ttf", tasks="worlds:easy", ttf=ttf)
+        coaching = CoachAnnotator(config, model, RolloutLimits(), gated=False, score_group=lambda _group: {})
+        targets = coaching.targets_for(episode, hints, "r", 0)
+        assert len(targets) == expected
+        assert [target.step for target in targets] == sorted(target.step for target in targets)
+
+
 def test_a_share_of_them_is_left_alone(episode: Episode) -> None:
     kept = [one.text.endswith(one.type) for one in controlled_hints("neutral", episode, share=0.5)]
     assert 0 < sum(kept) < len(kept)

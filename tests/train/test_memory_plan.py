@@ -74,8 +74,10 @@ def test_adapters_make_the_start_and_the_states_free() -> None:
 def test_only_what_is_used_is_kept() -> None:
     bare = config("rlvr", memory=MemoryConfig(measure_start=False))
     assert plan_memory(LARGE, bare, GPU, FREE).bytes_for["start"] == 0
-    anchored = config("rlvr_ttf", memory=MemoryConfig(measure_start=False), ttf=TTFConfig(anchor=1.0))
-    assert plan_memory(LARGE, anchored, GPU, FREE).bytes_for["start"] > 0
+    for teacher, kept in (("ema", True), ("start", False)):  # which reads for the anchor as well
+        ttf = TTFConfig(anchor=1.0, teacher=teacher)
+        anchored = config("rlvr_ttf", memory=MemoryConfig(measure_start=False), ttf=ttf)
+        assert bool(plan_memory(LARGE, anchored, GPU, FREE).bytes_for["start"]) == kept
     current = config("rlvr_ttf", ttf=TTFConfig(teacher="current"))
     assert plan_memory(LARGE, current, GPU, FREE).bytes_for["teacher"] == 0
     offloaded = plan_memory(LARGE, config("rlvr", memory=MemoryConfig(offload=True)), GPU, FREE)

@@ -121,3 +121,25 @@ def test_other_families_are_not_looked_at():
     trie.add_sequences([[1, 2, 3]])
     trie.add_sequences([[1, 2, 3]])
     assert len(pack_nodes(trie.nodes).ids_N) == 6
+
+
+def test_frozen_rows_come_first_and_only_they_may_come_before_others():
+    trie = Trie()
+    (prefix,) = trie.add_sequences([[1, 2, 3, 4]], frozen=True)
+    tail = trie.add_branch(prefix, 4, [5, 6])
+    hinted = trie.add_branch(tail, 3, [7, 8], detached=True)
+    packed = pack_nodes(trie.nodes)
+    assert (packed.frozen_rows, packed.gradient_rows, len(packed.ids_N)) == (4, 2, 8)
+    assert packed.ids_N.tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert packed.paths[tail].tolist() == [0, 1, 2, 3, 4, 5]
+    assert packed.paths[hinted].tolist() == [0, 1, 2, 6, 7]
+    with pytest.raises(ValueError, match="is frozen"):
+        pack_nodes([TokenNode([1]), TokenNode([2], parent=0, frozen=True)])
+
+
+def test_prompts_share_long_instructions_and_no_short_ones():
+    long, trie = list(range(100)), Trie()
+    first, second = trie.add_sequences([[*long, 201, 202]]), trie.add_sequences([[*long, 301], [*long, 302]])
+    packed = pack_nodes(trie.nodes)
+    assert len(packed.ids_N) == 100 + 2 + 2
+    assert [packed.paths[leaf][-1] for leaf in (*first, *second)] == [101, 102, 103]

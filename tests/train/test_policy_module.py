@@ -334,6 +334,35 @@ def test_compiled_layers_share_their_code_and_give_the_same(family, checkpointin
     assert counted["stats"]["unique_graphs"] == (3 if checkpointing else 2)
 
 
+FROZEN = [
+    TokenNode(ids(40), frozen=True),
+    TokenNode(ids(12, 50), 0, frozen=True),
+    TokenNode(ids(5, 70), parent=1),
+    TokenNode(ids(6, 80), parent=0, at=30),
+    TokenNode(ids(4, 20), parent=2, at=2, detached=True),
+]
+
+
+@pytest.mark.parametrize("checkpointing", [False, True])
+def test_frozen_rows_are_read_before_the_others_and_learn_nothing(checkpointing):
+    torch._dynamo.reset()
+    packed, found = pack_nodes(FROZEN), []
+    plain, compiled = PolicyModule(network()), PolicyModule(network())
+    if checkpointing:
+        compiled.checkpoint_activations()
+    assert compiled.compile_layers(2048, backend="aot_eager")
+    live = slice(packed.frozen_rows, packed.frozen_rows + packed.gradient_rows)
+    for policy in (plain, compiled):
+        outputs = policy(packed)
+        loss = weighted(outputs.hidden_NE[live] @ outputs.head_VE.t(), 0)
+        found.append((outputs.hidden_NE.detach(), gradients(policy.network, loss)))
+    torch.testing.assert_close(found[1][0], found[0][0], atol=1e-5, rtol=0)
+    close(found[1][1], found[0][1], 1e-5)
+    for number in range(len(FROZEN)):
+        rows = packed.paths[number]
+        torch.testing.assert_close(found[0][0][rows], forward(network(), alone(packed, number)), atol=1e-5, rtol=0)
+
+
 def test_numbers_of_rows_are_few():
     sizes = {padded_rows(count, 2048) for count in range(1, 16385)}
     assert sorted(sizes) == [128, 256, 512, 1024, *range(2048, 16385, 2048)]

@@ -35,7 +35,9 @@ def train(
     ] = None,
     arm: Annotated[
         str | None,
-        typer.Option(metavar="ARM", help="How: rlvr (default), rlvr_ttf, rlvr_ttf_gated, rejection, sft or warm."),
+        typer.Option(
+            metavar="ARM", help="How: rlvr (default), rlvr_ttf, rejection, sft, warm; more in docs/training.md."
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="RUN", help="A new directory for the run.")] = None,
     resume: Annotated[

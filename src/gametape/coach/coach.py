@@ -59,6 +59,13 @@ class CoachSettings:
     temperature: float = 1.0
     """The sampling temperature in forks."""
     limits: RolloutLimits = field(default_factory=RolloutLimits)
+    reads_targets: bool = True
+    """Read every target with its hint and without it, which measures the gap of its type. Where somebody else reports
+    gaps, only gates need readings, and now and then a type that is retired."""
+
+
+_PROBED = 8
+"""One in so many hints of a retired type is read although nothing else needs it: its gap may open again."""
 
 
 class Coach:
@@ -160,9 +167,11 @@ class Coach:
         if not fits_in_context(model, turn, ids, span):
             return hint.model_copy(update={"refused": NO_CONTEXT_ROOM})
         query = SpanQuery(turn, candidate.turn, span, f"coach/{name}/{candidate.step}")
-        scores = await score_span(model, query, candidate.text)
-        gates = await self._cheap_gates(query, candidate.text, scores, evidence, model)
         type_statistics = self.statistics.for_type(candidate.type)
+        probed = type_statistics.retired and type_statistics.located % _PROBED == 0
+        wanted = self.settings.reads_targets or self.settings.gates or probed
+        scores = await score_span(model, query, candidate.text) if wanted else None
+        gates = await self._cheap_gates(query, candidate.text, scores, evidence, model)
         if scores is not None:
             type_statistics.record_gap(scores.gap)
         refused = "its type is retired: the gap has closed" if type_statistics.retired else ""

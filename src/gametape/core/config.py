@@ -15,7 +15,17 @@ from gametape.core.config_document import with_current_keys, with_defaults_by_mo
 from gametape.core.config_section import AtLeastOne, AtLeastZero, ConfigSection, Natural, Positive
 from gametape.core.observation_config import AlarmConfig, CheckpointConfig, EvalConfig, IntervalUnit, WatchConfig
 
-BuiltInArm = Literal["sft", "rejection", "rlvr", "rlvr_ttf", "rlvr_ttf_gated", "warm"]
+BuiltInArm = Literal[
+    "sft",
+    "rejection",
+    "rlvr",
+    "rlvr_ttf",
+    "rlvr_ttf_gated",
+    "rlvr_opsd",
+    "rlvr_turn_reward",
+    "rlvr_hinted_rollouts",
+    "warm",
+]
 
 
 def _names_a_class(arm: str) -> str:
@@ -56,6 +66,8 @@ class WarmStartConfig(ConfigSection):
     """How often the expert is right where no rule under test applies."""
     hint_share: Fraction = 0.5
     """The share of turns with a hint before them that is followed. No hint names a rule under test."""
+    fault_share: Fraction = 0.4
+    """In tasks with tools: how often the expert of the arm `warm` makes a fault on the way to a file."""
     made_up_hint_share: Fraction = 0.0
     """Where a rule under test applies: the share of followed hints that name a made-up rule, never the right one.
     With 0 a policy learns to ignore hints there."""
@@ -197,8 +209,17 @@ class TTFConfig(ConfigSection):
     """The weight of KL to the start on turns that are no target, where the start was sure."""
     hint_only_lr_scale: Fraction = 1.0
     """The learning rate of an update without any reward signal, as a share: the optimiser would make it full size."""
+    prefix_gradient: bool = True
+    """Whether the gradient of a target goes back through the whole rollout before it. Without it a rollout that has no
+    advantage is read once, as far as its last target, and only the turns at stake go backward: a quarter to a third of
+    the operations."""
+    gap_reader: Literal["coach", "learner"] = "coach"
+    """Who measures how much a hint still changes, by which types of hints retire. coach: two readings of each target.
+    learner: nothing more, since it reads targets anyway; asynchronous runs and controls leave it to the coach."""
     annotated_per_group: AtLeastOne = 4
     """Failed rollouts of one group that the coach annotates."""
+    targets_per_rollout: Natural = 0
+    """Targets of one rollout that are learned from at most, drawn at random; 0: all that the coach finds."""
     annotate_mixed_groups: bool = True
     """Annotate failures of groups in which other rollouts succeeded. Without it hints are for groups that have no other
     signal, and fade as the policy succeeds."""
@@ -261,12 +282,14 @@ class RunConfig(ConfigSection):
     schema_version: Literal["run-v1"] = "run-v1"
     arm: Arm
     """warm: noisy demonstrations, and hints to read. sft: demonstrations alone. rejection: the policy's own successes.
-    rlvr: verified rewards. rlvr_ttf: and hints. rlvr_ttf_gated: hints that passed their gates. `module:Class` names an
-    algorithm of your own; the module must be importable."""
+    rlvr: verified rewards. rlvr_ttf: and hints. rlvr_ttf_gated: hints that passed their gates. The same hints used
+    otherwise: rlvr_opsd, before the whole rollout; rlvr_turn_reward, as a penalty on the turn; rlvr_hinted_rollouts,
+    in a second attempt. `module:Class` names an algorithm of your own; the module must be importable."""
     model: str = "tiny"
     """`tiny` makes one and warm-starts it; else smollm2, a directory of weights, or another run."""
     tasks: str
-    """A directory of tasks, katas:FAMILY[:COUNT], worlds:NAME, or a suite of worlds."""
+    """A directory of tasks, katas:FAMILY[:COUNT], kata-chains:FAMILY:FUNCTIONS[:COUNT], worlds:NAME, or a suite of
+    worlds."""
     allow_shared: bool = False
     """Also take tasks in shared mode, where tests and code share a process and a verdict can be forged."""
     seed: Annotated[int, Field(ge=0)] = 0
@@ -287,7 +310,8 @@ class RunConfig(ConfigSection):
     track: list[TrackerName] = Field(default_factory=list)
     """Where the figures of metrics.jsonl go besides: tensorboard, trackio or wandb, each of which must be installed."""
     algorithm: dict[str, JsonValue] = Field(default_factory=dict)
-    """The table of an algorithm of your own, which its `Settings` class checks. The built-in arms have none."""
+    """The table of an algorithm of your own, which its `Settings` class checks. Of the built-in arms rlvr_turn_reward
+    has `weight` and rlvr_hinted_rollouts `until`."""
     tiny: TinyConfig = TinyConfig()
     warm: WarmStartConfig = WarmStartConfig()
     optim: OptimConfig = OptimConfig()

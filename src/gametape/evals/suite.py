@@ -19,6 +19,7 @@ from gametape.engines.conversation import Model
 from gametape.engines.scripted import ScriptedCall, ScriptedTurn
 from gametape.record.errors import printable_path, read_error
 from gametape.record.loaded_task import LoadedTask
+from gametape.tasks.katas.chains import KATA_CHAINS_PREFIX, named_chains
 from gametape.tasks.katas.generator import KATAS_PREFIX, kata_family, named_katas
 from gametape.tasks.loader import load_task
 from gametape.tasks.worlds.experts import ErrorAtTurnsExpert, Expert, NoisyExpert, perfect_expert, script_episode
@@ -55,11 +56,13 @@ def find_tasks(suite: str, home: Path, limit: int | None = None, seed: int = 0) 
         return preset_worlds(suite, limit or DEFAULT_WORLD_COUNT, seed)
     if suite.startswith(KATAS_PREFIX):
         return named_katas(suite.removeprefix(KATAS_PREFIX), seed)[:limit]
+    if suite.startswith(KATA_CHAINS_PREFIX):
+        return named_chains(suite.removeprefix(KATA_CHAINS_PREFIX), seed)[:limit]
     path = Path(suite)
     if not path.exists():
         raise BadInput(
             f"{printable_path(path)}: no such suite; "
-            "give a directory of tasks, a list file, worlds:NAME or katas:FAMILY"
+            "give a directory of tasks, a list file, worlds:NAME, katas:FAMILY or kata-chains:FAMILY:FUNCTIONS"
         )
     if path.is_dir() and is_suite(path) and (worlds := load_suite(path)[:limit]):
         return worlds

@@ -37,6 +37,11 @@ class TrainSample:
     """The rollout of its prompt that it is a segment of; -1 where the sample is all there is of its rollout."""
     recorded: bool = False
     """Whether it is earlier work, sampled before this run."""
+    frozen_prefix: int = 0
+    """So many of its first ids go through without a gradient: what is learned after them changes how they are read, and
+    not what they are read as."""
+    anchored: bool = False
+    """Whether its chosen tokens are there to be held to the start of the run."""
     step_advantages: tuple[tuple[int, float], ...] = ()
     """By step, where turns have advantages of their own, in place of `advantage`."""
 
@@ -78,6 +83,14 @@ class TrainSample:
         """The versions of the weights that chose them; -1 where these are not of this run."""
         versions = np.array(self.segment.policy_versions, dtype=np.int64)[self.sampled_positions]
         return np.full_like(versions, -1) if self.recorded else versions
+
+
+def target_sample(
+    segment: TokenSegment, prompt_number: int, target: DistillTarget, prefix_gradient: bool
+) -> TrainSample:
+    """A target by itself, in the segment up to its end."""
+    frozen = 0 if prefix_gradient else target.start - 1  # the row before the span predicts its first token
+    return TrainSample(target.truncated(segment), prompt_number, targets=(target,), frozen_prefix=frozen)
 
 
 @dataclass(frozen=True)
@@ -218,10 +231,10 @@ class PackedBatch:
 
 
 def pack_samples(samples: Sequence[TrainSample], branches: bool = False) -> PackedBatch:
-    """Samples of one prompt share all ids that they begin with. With `branches` the hinted spans branch off their
-    samples, forward only."""
+    """Samples of one prompt share all ids that they begin with, and prompts their instructions. With `branches` the
+    hinted spans branch off their samples, forward only."""
     trie = Trie()
-    leaves = [leaf for same in _by_prompt(samples) for leaf in trie.add_sequences([sample.ids for sample in same])]
+    leaves = _leaves(trie, samples)
     hinted_leaves = [
         trie.add_branch(leaf, target.shared_prefix, target.hinted_branch(sample.segment), detached=True)
         if branches
@@ -247,21 +260,42 @@ def pack_samples(samples: Sequence[TrainSample], branches: bool = False) -> Pack
     )
 
 
-def pack_for_teacher(spans: Sequence[TargetRows]) -> tuple[PackedTokens, list[Tensor], list[Tensor]]:
+def _leaves(trie: Trie, samples: Sequence[TrainSample]) -> list[int]:
+    """The node that ends each sample."""
+    ends: dict[int, int] = {}
+    for same in _by_prompt(samples):
+        live = [sample for sample in same if not sample.frozen_prefix]
+        cut = [sample for sample in same if sample.frozen_prefix]
+        ends |= zip(map(id, live), trie.add_sequences([sample.ids for sample in live]), strict=True)
+        prefixes = trie.add_sequences([sample.ids[: sample.frozen_prefix] for sample in cut], frozen=True)
+        for sample, prefix in zip(cut, prefixes, strict=True):
+            at = sample.frozen_prefix
+            ends[id(sample)] = trie.add_branch(prefix, at, sample.ids[at:])
+    return [ends[id(sample)] for sample in samples]
+
+
+def pack_for_teacher(
+    spans: Sequence[TargetRows], others: Sequence[TrainSample] = ()
+) -> tuple[PackedTokens, list[Tensor], list[Tensor], list[Tensor]]:
     """For a teacher with other weights: samples up to the end of their targets, with the hint and without it, and the
-    rows that predict the spans in either."""
+    rows that predict the spans in either; and, of other samples, the rows that predict what was chosen in them."""
     trie = Trie()
     hinted: list[int] = []
     plain: list[int] = []
-    for _, group in groupby(spans, lambda span: span.sample.prompt_number):
-        same = list(group)
-        leaves = trie.add_sequences(
-            [_teacher_ids(span, hinted=True) for span in same] + [_teacher_ids(span, hinted=False) for span in same]
-        )
+    whole: dict[int, int] = {}
+    for prompt in dict.fromkeys(
+        [*(span.sample.prompt_number for span in spans), *(one.prompt_number for one in others)]
+    ):
+        same = [span for span in spans if span.sample.prompt_number == prompt]
+        beside = [sample for sample in others if sample.prompt_number == prompt]
+        read = [_teacher_ids(span, hinted) for hinted in (True, False) for span in same]
+        leaves = trie.add_sequences([*read, *(sample.ids for sample in beside)])
         hinted += leaves[: len(same)]
-        plain += leaves[len(same) :]
+        plain += leaves[len(same) : len(read)]
+        whole |= zip(map(id, beside), leaves[len(read) :], strict=True)
     packed = pack_nodes(trie.nodes)
-    return packed, _last_rows(packed, hinted, spans), _last_rows(packed, plain, spans)
+    chosen = [torch.from_numpy(packed.paths[whole[id(one)]][one.sampled_positions - 1]) for one in others]
+    return packed, _last_rows(packed, hinted, spans), _last_rows(packed, plain, spans), chosen
 
 
 def _teacher_ids(span: TargetRows, hinted: bool) -> list[int]:

@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import lru_cache
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 from gametape.agent.episode import Episode
 from gametape.agent.limits import RolloutLimits
 from gametape.agent.task_environment import TaskEnvironment
 from gametape.coach.coach import Coach, CoachSettings
 from gametape.coach.hints import CHECK_FIRST, NO_LEAK_CHECK, LeakChecker, leak_checker_from_files
-from gametape.coach.span_scores import SpanQuery, sample_continuation
+from gametape.coach.span_scores import SpanQuery, SpanScores, sample_continuation
 from gametape.coach.statistics import AuthorStatistics, HintStatistics
-from gametape.coach.writers.choice import writers_for
+from gametape.coach.writers.choice import worded_for, writers_for
 from gametape.core.config import RunConfig, TTFConfig
 from gametape.core.hint import Hint
 from gametape.core.messages import Generation, Sampling
@@ -28,7 +28,14 @@ from gametape.engines.token_conversation import TokenModel
 from gametape.record.source_tree import SourceTree
 from gametape.tasks.worlds.experts import perfect_expert, script_episode
 from gametape.tasks.worlds.world import World
-from gametape.train.rollouts import AnnotatedEpisode, DistillTarget, HintCounts, RolloutGroup, distill_target_at
+from gametape.train.rollouts import (
+    AnnotatedEpisode,
+    DistillTarget,
+    HintCounts,
+    RolloutGroup,
+    TargetMetrics,
+    distill_target_at,
+)
 
 _REMEMBERED = 64
 
@@ -36,8 +43,9 @@ _REMEMBERED = 64
 class HintControls:
     """Passes hints on as they are, or spoils the share of them that the configuration asks for."""
 
-    def __init__(self, config: TTFConfig, seed: int) -> None:
-        self._config, self._seed = config, seed
+    def __init__(self, config: TTFConfig, seed: int, neutral: str = CHECK_FIRST) -> None:
+        """`neutral` is a line that says nothing, in the words of the policy's hints."""
+        self._config, self._seed, self._neutral = config, seed, neutral
         self.texts: dict[str, str] = {}
         """By type: earlier hints, for the control that uses them at the wrong turn."""
 
@@ -52,7 +60,7 @@ class HintControls:
             return hint
         if control == "elsewhere":
             return _moved(hint, episode, rng)
-        text = rng.choice(others) if control == "shuffled" and others else CHECK_FIRST
+        text = rng.choice(others) if control == "shuffled" and others else self._neutral
         return hint.model_copy(update={"text": text})
 
 
@@ -92,7 +100,11 @@ def _count_hints(hints: Iterable[Hint]) -> dict[str, HintCounts]:
 
 
 class CoachAnnotator:
-    """An `Annotator`. It looks at some failures of each group, and counts the tokens that this takes."""
+    """An `Annotator`. It looks at some failures of each group, and counts the tokens that this takes. An arm that makes
+    something else of what the coach finds overrides `targets_for`."""
+
+    reads_targets: ClassVar[bool] = True
+    """Whether the gaps of hints may be measured here; arms that do not distil have no use for them."""
 
     def __init__(
         self,
@@ -110,15 +122,22 @@ class CoachAnnotator:
             confidence=gates.min_posterior,
             temperature=rl.temperature,
             limits=limits,
+            reads_targets=self.reads_targets and not self._learner_reads(config),
         )
         self._coach, self._writers = Coach(settings), writers_for(model, config.ttf.judge)
-        self._model, self._ttf, self._score_group = model, config.ttf, score_group
-        self._sampling = Sampling(temperature=rl.temperature, seed=config.seed)
-        self._turn_tokens = limits.turn_tokens
-        self._controls = HintControls(config.ttf, config.seed)
+        self.model, self._ttf, self._score_group = model, config.ttf, score_group
+        self.sampling = Sampling(temperature=rl.temperature, seed=config.seed)
+        self._turn_tokens, self._seed = limits.turn_tokens, config.seed
+        self._controls = HintControls(config.ttf, config.seed, worded_for(model.chat_format, CHECK_FIRST))
         self._lock = asyncio.Lock()
         self.last_annotated: AnnotatedEpisode | None = None
         """The last one that has a target."""
+
+    @staticmethod
+    def _learner_reads(config: RunConfig) -> bool:
+        """It reads what the control made of hints, which says nothing of their type; and it is far from a coach that
+        works beside another process."""
+        return config.ttf.gap_reader == "learner" and config.ttf.control == "none" and not config.rl.asynchronous
 
     async def annotate(self, group: RolloutGroup, episodes: Sequence[Episode]) -> RolloutGroup:
         """One group at a time, so that each is charged what it took."""
@@ -135,17 +154,12 @@ class CoachAnnotator:
         leaks = leak_checker_for(episodes[0].environment)
         annotations = await asyncio.gather(
             *(
-                self._coach.annotate(episodes[at], self._model, name, leaks, writers=self._writers)
+                self._coach.annotate(episodes[at], self.model, name, leaks, writers=self._writers)
                 for at, name in names.items()
             )
         )
         hints = dict(zip(annotated, annotations, strict=True))
-        targets = [
-            self._distill_target(episodes[at], self._controls.apply(hint, episodes[at]), names[at], at)
-            for at in annotated
-            for hint in hints[at]
-            if hint.used
-        ]
+        targets = [target for at in annotated for target in self.targets_for(episodes[at], hints[at], names[at], at)]
         sampled = 0
         if self._ttf.objective == "resample":
             targets, sampled = await self._resampled(targets, episodes)
@@ -162,6 +176,25 @@ class CoachAnnotator:
             hint_counts=_count_hints(hint for annotated_hints in annotations for hint in annotated_hints),
         )
 
+    def targets_for(self, episode: Episode, hints: Sequence[Hint], name: str, index: int) -> list[DistillTarget]:
+        """The targets of one rollout, from all hints that the coach has for it."""
+        used = self.controlled_hints(episode, hints)
+        if 0 < self._ttf.targets_per_rollout < len(used):
+            drawn = Random(seed_for(self._seed, "targets", name)).sample(used, self._ttf.targets_per_rollout)
+            used = [hint for hint in used if hint in drawn]
+        return [self.distill_target(episode, hint, name, index) for hint in used]
+
+    def controlled_hints(self, episode: Episode, hints: Sequence[Hint]) -> list[Hint]:
+        """Those that are used, as the control has them."""
+        return [self._controls.apply(hint, episode) for hint in hints if hint.used]
+
+    def record_gaps(self, metrics: Sequence[TargetMetrics]) -> None:
+        """What the learner found when it read targets, where the coach does not read them itself."""
+        if not self._coach.settings.reads_targets:
+            for target in metrics:
+                scores = SpanScores(target.student, target.teacher, 0)
+                self._coach.statistics.for_type(target.kind).record_gap(scores.gap)
+
     def state(self) -> dict[str, Any]:
         authors = {name: asdict(counts) for name, counts in self._coach.authors.items()}
         return {
@@ -175,11 +208,11 @@ class CoachAnnotator:
         self._coach.authors = {name: AuthorStatistics(**counts) for name, counts in state.get("authors", {}).items()}
         self._controls.texts = dict(state["controls"])
 
-    def _distill_target(self, episode: Episode, hint: Hint, name: str, index: int) -> DistillTarget:
+    def distill_target(self, episode: Episode, hint: Hint, name: str, index: int) -> DistillTarget:
         step = next(step for step in episode.steps if step.step_id == hint.step)
         tokens = step.tokens()
         assert tokens is not None
-        prompt = insert_hint(self._model.chat_format, tokens.prompt_ids, hint.text)
+        prompt = insert_hint(self.model.chat_format, tokens.prompt_ids, hint.text)
         target = distill_target_at(split_segments(episode.steps), hint.step, prompt, hint.type, hint.text)
         learn = self._ttf.objective
         weight = 1.0 if learn == "kl" else self._ttf.weight
@@ -203,7 +236,7 @@ class CoachAnnotator:
                 replace(target, resampled=tuple(generation.completion_ids))
                 for target, generation in zip(targets, sampled, strict=True)
             ],
-            sum(usage.prompt_tokens + usage.completion_tokens for usage in usages),
+            sum(usage.prompt_tokens - usage.cached_tokens + usage.completion_tokens for usage in usages),
         )
 
     async def _resample(self, target: DistillTarget, episode: Episode) -> Generation:
@@ -213,4 +246,4 @@ class CoachAnnotator:
         assert tokens is not None
         whole = (0, len(tokens.completion_ids))
         query = SpanQuery(tokens, number, whole, f"resample/{target.trajectory_id}/{target.step}")
-        return await sample_continuation(self._model, query, target.text, self._turn_tokens, False, self._sampling)
+        return await sample_continuation(self.model, query, target.text, self._turn_tokens, False, self.sampling)

@@ -12,6 +12,7 @@ from random import Random
 from gametape.agent.episode import Episode, rollout_config_for, run_episode
 from gametape.agent.limits import RolloutLimits
 from gametape.coach.hints import FIXED_HINTS
+from gametape.coach.writers.choice import worded_for
 from gametape.core.messages import GenerateRequest, Generation, Sampling, TokenUsage, WeightUpdate
 from gametape.core.protocols import Environment, JsonObject, PolicyEngine, Tool
 from gametape.core.token_segments import TokenSegment
@@ -151,8 +152,13 @@ def _practice_hint(act: ExpertTurn, rng: Random, made_up: float) -> tuple[str, W
 
 
 def _hinted(turn: TurnTokens, chat_format: ChatFormat, hint: str, action: WorldAction) -> TokenSegment:
+    return hinted_call(turn, chat_format, worded_for(chat_format, hint), _as_call(action))
+
+
+def hinted_call(turn: TurnTokens, chat_format: ChatFormat, hint: str, call: Call) -> TokenSegment:
+    """A turn once more, with a hint before it and the call that obeys it, which alone is imitated."""
     prompt = insert_hint(chat_format, turn.prompt_ids, hint)
-    completion_ids = _encode_action(chat_format, action)
+    completion_ids = chat_format.encode_call(call)
     segment = TokenSegment()
     segment.append_turn(
         TurnTokens(prompt_ids=prompt, completion_ids=completion_ids, loss_mask=[1] * len(completion_ids)),
@@ -163,4 +169,8 @@ def _hinted(turn: TurnTokens, chat_format: ChatFormat, hint: str, action: WorldA
 
 
 def _encode_action(chat_format: ChatFormat, action: WorldAction) -> list[int]:
-    return chat_format.encode_call(Call(action.tool, action_arguments(action)))
+    return chat_format.encode_call(_as_call(action))
+
+
+def _as_call(action: WorldAction) -> Call:
+    return Call(action.tool, action_arguments(action))

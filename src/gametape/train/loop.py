@@ -177,7 +177,9 @@ class TrainingLoop:
     def _update(self, groups: Sequence[RolloutGroup]) -> UpdateMetrics:
         progress = self.progress
         batch = self.algorithm.replay_buffer.with_replayed(self.algorithm.build_batch(groups), progress.step)
-        return self.learner.update(batch, progress.step, progress.version, min(1.0, self._spent))
+        update = self.learner.update(batch, progress.step, progress.version, min(1.0, self._spent))
+        self.algorithm.after_batch()
+        return update
 
     @property
     def _spent(self) -> float:

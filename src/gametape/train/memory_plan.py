@@ -109,8 +109,9 @@ def plan_memory(shape: Shape, config: RunConfig, placement: Placement, free: int
     rank = config.lora.rank
     learned = shape.adapted * rank if rank else total
     apart = bool(rank) or placement != CPU_FLOAT32
-    ttf = config.arm.startswith("rlvr_ttf")
-    keeps_start = config.memory.measure_start or (ttf and config.ttf.anchor > 0)
+    anchored = config.arm.startswith("rlvr_ttf") and config.ttf.anchor > 0 and config.ttf.teacher != "start"
+    ttf = config.arm.startswith("rlvr_ttf") or config.arm == "rlvr_opsd"
+    keeps_start = config.memory.measure_start or anchored
     states = 8 if config.optim.name == "adamw" else 6
     on_device = 0 if config.memory.offload else 1
     kept = 1 if _recomputes(config, total) else _KEPT_PER_LAYER

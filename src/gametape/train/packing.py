@@ -12,6 +12,9 @@ from torch import Tensor
 from gametape.train.attention_plan import AttentionPlan, AttentionSpan, Rows, on_device
 
 TokenIds: TypeAlias = Sequence[int] | Rows
+_LONG_OPENING = 64
+"""Instructions and tools that different prompts begin with are computed once from so many tokens on: below that more
+and shorter calls of the attention kernel would cost more."""
 
 
 @dataclass(frozen=True)
@@ -24,11 +27,13 @@ class TokenNode:
     at: int | None = None
     detached: bool = False
     """Forward only: no gradient goes into these rows or through them, and they cost no backward."""
+    frozen: bool = False
+    """Forward only, like detached ones, but others may follow it: they see its keys and values as constants."""
 
 
 @dataclass(frozen=True)
 class PackedTokens:
-    """Nodes as N rows: those with a gradient first, then the detached ones."""
+    """Nodes as N rows: first the frozen ones, then those with a gradient, then the detached ones."""
 
     ids_N: Tensor
     positions_N: Tensor
@@ -41,13 +46,19 @@ class PackedTokens:
     gradient_rows: int
     """How many rows have a gradient."""
     plan: AttentionPlan
-    """For the rows with a gradient; they see only each other."""
+    """For the rows with a gradient; they see each other, and frozen ones. Queries count from the first of them, keys
+    from zero, as in the others."""
     detached_plan: AttentionPlan
-    """For the detached rows: query numbers count from `gradient_rows`, key numbers from zero."""
+    frozen_plan: AttentionPlan
+
+    @property
+    def frozen_rows(self) -> int:
+        return self.frozen_plan.rows
 
     @cached_property
     def whole_plan(self) -> AttentionPlan:
-        """For all rows in one pass; nothing that is learned may depend on what comes out of the detached ones."""
+        """For all rows behind the frozen ones in one pass; nothing that is learned may depend on what comes out of the
+        detached ones."""
         return self.plan.followed_by(self.detached_plan)
 
     def to(self, device: torch.device | str) -> "PackedTokens":
@@ -61,13 +72,15 @@ class PackedTokens:
             predecessor_N=predecessor_N,
             plan=self.plan.to(device),
             detached_plan=self.detached_plan.to(device),
+            frozen_plan=self.frozen_plan.to(device),
         )
 
 
 def pack_nodes(nodes: Sequence[TokenNode]) -> PackedTokens:
     """`rows` and `paths` follow the order of `nodes`; a parent comes before its children."""
     _check(nodes)
-    starts, gradient_rows, total = _starts(nodes)
+    starts, (frozen, gradient_rows, detached) = _starts(nodes)
+    total = frozen + gradient_rows + detached
     own = [np.arange(start, start + len(node.ids)) for start, node in zip(starts, nodes, strict=True)]
     contexts: list[Rows] = []
     paths: list[Rows] = []
@@ -88,8 +101,9 @@ def pack_nodes(nodes: Sequence[TokenNode]) -> PackedTokens:
         tuple(slice(start, start + len(node.ids)) for start, node in zip(starts, nodes, strict=True)),
         tuple(paths),
         gradient_rows,
-        _plan(nodes, own, contexts, detached=False, first=0),
-        _plan(nodes, own, contexts, detached=True, first=gradient_rows),
+        _plan(nodes, own, contexts, 1, first=frozen),
+        _plan(nodes, own, contexts, 2, first=frozen + gradient_rows),
+        _plan(nodes, own, contexts, 0, first=0),
     )
 
 
@@ -104,21 +118,26 @@ def _check(nodes: Sequence[TokenNode]) -> None:
         parent = nodes[node.parent]
         if node.at is not None and not 0 <= node.at <= len(parent.ids):
             raise ValueError(f"node {number} leaves its parent after {node.at} of {len(parent.ids)} tokens")
+        if node.frozen and not parent.frozen:
+            raise ValueError(f"node {number} is frozen and would need node {node.parent}, which is not")
         if parent.detached and not node.detached:
             raise ValueError(f"node {number} would need the gradient of node {node.parent}, which is detached")
 
 
-def _starts(nodes: Sequence[TokenNode]) -> tuple[list[int], int, int]:
-    """Where each node begins, how many rows have a gradient, and how many rows there are."""
-    starts = [0] * len(nodes)
-    used, gradient_rows = 0, 0
-    for detached in (False, True):
-        gradient_rows = used
+def _stage(node: TokenNode) -> int:
+    """Which pass its rows go through: before those with a gradient, with them, or after them."""
+    return 0 if node.frozen else 2 if node.detached else 1
+
+
+def _starts(nodes: Sequence[TokenNode]) -> tuple[list[int], list[int]]:
+    """Where each node begins, and how many rows each stage has."""
+    starts, rows = [0] * len(nodes), [0, 0, 0]
+    for stage in range(len(rows)):
         for number, node in enumerate(nodes):
-            if node.detached == detached:
-                starts[number] = used
-                used += len(node.ids)
-    return starts, gradient_rows, used
+            if _stage(node) == stage:
+                starts[number] = sum(rows)
+                rows[stage] += len(node.ids)
+    return starts, rows
 
 
 def _upto(paths: list[Rows], own: list[Rows], parent: int, at: int | None) -> Rows:
@@ -126,10 +145,8 @@ def _upto(paths: list[Rows], own: list[Rows], parent: int, at: int | None) -> Ro
     return path[: len(path) - excluded]
 
 
-def _plan(
-    nodes: Sequence[TokenNode], own: list[Rows], contexts: list[Rows], *, detached: bool, first: int
-) -> AttentionPlan:
-    numbers = [number for number, node in enumerate(nodes) if node.detached == detached]
+def _plan(nodes: Sequence[TokenNode], own: list[Rows], contexts: list[Rows], stage: int, first: int) -> AttentionPlan:
+    numbers = [number for number, node in enumerate(nodes) if _stage(node) == stage]
     by_context: dict[int, list[int]] = {}
     for number in numbers:
         if len(contexts[number]):
@@ -148,24 +165,31 @@ class Trie:
         self.nodes: list[TokenNode] = []
         self._starts: list[int] = []
         """By node: how many tokens of its sequence come before it."""
+        self._openings: list[tuple[TokenIds, int]] = []
+        """The first of each lot of sequences, with the node that ends it: lots of different prompts may still begin
+        alike, with the same instructions and tools."""
 
-    def add_sequences(self, sequences: Sequence[TokenIds]) -> list[int]:
+    def add_sequences(self, sequences: Sequence[TokenIds], frozen: bool = False) -> list[int]:
         """For each sequence the node that ends it, which has at least its last token. Only these sequences are compared
-        with each other."""
+        with each other, and with the first of earlier lots."""
         leaves: list[int] = []
-        for number, ids in enumerate(sequences):
-            shared = [min(common_prefix(ids, other), len(ids) - 1) for other in sequences[:number]]
+        known = [one for one in self._openings if self.nodes[one[1]].frozen == frozen]
+        others = len(known)
+        for ids in sequences:
+            shared = [min(common_prefix(ids, other), len(ids) - 1) for other, _ in known]
+            shared = [count if at >= others or count >= _LONG_OPENING else 0 for at, count in enumerate(shared)]
             most = max(shared, default=0)
-            leaves.append(self.add_branch(leaves[shared.index(most)], most, ids[most:]) if most else self._root(ids))
+            leaf = self.add_branch(known[shared.index(most)][1], most, ids[most:], frozen=frozen) if most else None
+            leaves.append(self._added(TokenNode(ids, frozen=frozen), 0) if leaf is None else leaf)
+            known.append((ids, leaves[-1]))
+        self._openings += [(sequences[0], leaves[0])] if sequences else []
         return leaves
 
-    def add_branch(self, leaf: int, at: int, ids: TokenIds, detached: bool = False) -> int:
+    def add_branch(self, leaf: int, at: int, ids: TokenIds, detached: bool = False, frozen: bool = False) -> int:
         """Add a node of these tokens after the first `at` tokens of the sequence that ends with `leaf`."""
         node = next(above for above in self._upwards(leaf) if self._starts[above] < at)
-        return self._added(TokenNode(ids, parent=node, at=at - self._starts[node], detached=detached), at)
-
-    def _root(self, ids: TokenIds) -> int:
-        return self._added(TokenNode(ids), 0)
+        added = TokenNode(ids, parent=node, at=at - self._starts[node], detached=detached, frozen=frozen)
+        return self._added(added, at)
 
     def _added(self, node: TokenNode, start: int) -> int:
         self.nodes.append(node)

@@ -5,6 +5,7 @@ checkpointing of activations) works as it does elsewhere. All parameters are rea
 gradient goes back through what it gives out: that is what lets FSDP gather the ones and reduce the others.
 """
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -129,22 +130,32 @@ class PolicyModule(nn.Module):  # type: ignore[misc]
             self.reshard()
 
     def _by_tree(self, packed: PackedTokens, head_VE: Tensor) -> ForwardOutputs:
-        """Detached rows go through all layers after the others, reading their keys and values, or with them."""
-        live, count = packed.gradient_rows, len(packed.ids_N)
-        if packed.ids_N.is_cuda and live < count <= live + live // _FEW_DETACHED:
-            together_NE, all_routers = self._rows(packed.ids_N, packed.positions_N, TreePass(packed.whole_plan))
-            return ForwardOutputs(together_NE, head_VE, all_routers)
-        first = TreePass(packed.plan, kept={} if live < len(packed.ids_N) else None)
+        """Frozen rows go through all layers before the others, and detached ones after them, reading their keys and
+        values, or with them."""
+        frozen, live, count = packed.frozen_rows, packed.gradient_rows, len(packed.ids_N)
+        few = live < count - frozen <= live + live // _FEW_DETACHED
+        together = packed.ids_N.is_cuda and not frozen and few
+        stages = [
+            (packed.frozen_plan, False),
+            (packed.whole_plan if together else packed.plan, True),
+            *([] if together else [(packed.detached_plan, False)]),
+        ]
         parts: list[Tensor] = []
         routers: tuple[Tensor, ...] = ()
-        if live:
-            hidden_NE, routers = self._rows(packed.ids_N[:live], packed.positions_N[:live], first)
+        earlier: dict[int, tuple[Tensor, Tensor]] = {}
+        at = 0
+        for plan, learned in stages:
+            if not plan.rows:
+                continue
+            rows = slice(at, at + plan.rows)
+            tree = TreePass(plan, before=earlier, kept={} if rows.stop < count else None)
+            with torch.set_grad_enabled(learned and torch.is_grad_enabled()):
+                hidden_NE, chosen = self._rows(packed.ids_N[rows], packed.positions_N[rows], tree)
             parts.append(hidden_NE)
-        if live < len(packed.ids_N):
-            second = TreePass(packed.detached_plan, before=first.kept or {})
-            first.kept = None
-            with torch.no_grad():
-                parts.append(self._rows(packed.ids_N[live:], packed.positions_N[live:], second)[0])
+            if learned:  # in the place of frozen rows, whose choices nothing asks for, zeros
+                routers = tuple(functional.pad(logits_NE, (0, 0, at, 0)) if at else logits_NE for logits_NE in chosen)
+            earlier, tree.kept = _followed(earlier, tree.kept or {}), None
+            at = rows.stop
         return ForwardOutputs(torch.cat(parts) if len(parts) > 1 else parts[0], head_VE, routers)
 
     def _rows(self, ids_N: Tensor, positions_N: Tensor, tree: TreePass) -> tuple[Tensor, tuple[Tensor, ...]]:
@@ -158,19 +169,20 @@ class PolicyModule(nn.Module):  # type: ignore[misc]
         )
         hidden_NE = out.last_hidden_state[0]
         if hidden_NE.grad_fn is not None:
-            hidden_NE.grad_fn.metadata["plan"] = (
-                tree.plan
-            )  # which compiled layers do not keep, and their backward needs
+            # What compiled layers do not keep, and their backward needs.
+            hidden_NE.grad_fn.metadata["plan"] = tree if tree.before else tree.plan
         return hidden_NE[:count] if padding else hidden_NE, tuple(out.router_logits) if self.experts else ()
 
     def _by_sequences(self, packed: PackedTokens) -> Tensor:
-        """Each node's whole sequence; shared prefixes are computed for each of them."""
-        detached = [rows.start >= packed.gradient_rows for rows in packed.rows]
+        """Each node's whole sequence; shared prefixes are computed for each of them, frozen ones with a gradient where
+        something is learned after them."""
+        ends = packed.frozen_rows, packed.frozen_rows + packed.gradient_rows
+        stages = [sum(rows.start >= end for end in ends) for rows in packed.rows]
         parts: list[Tensor] = []
-        for without_gradient in (False, True):
-            numbers = [number for number, is_detached in enumerate(detached) if is_detached == without_gradient]
+        for stage in range(len(ends) + 1):
+            numbers = [number for number, own in enumerate(stages) if own == stage]
             if numbers:
-                with torch.set_grad_enabled(torch.is_grad_enabled() and not without_gradient):
+                with torch.set_grad_enabled(torch.is_grad_enabled() and stage == 1):
                     parts.append(self._padded(packed, numbers))
         return torch.cat(parts)
 
@@ -184,6 +196,18 @@ class PolicyModule(nn.Module):  # type: ignore[misc]
             rows = packed.rows[number]
             parts.append(hidden_TE[len(ids) - (rows.stop - rows.start) : len(ids)])
         return torch.cat(parts)
+
+
+def _followed(
+    before: Mapping[int, tuple[Tensor, Tensor]], own: Mapping[int, tuple[Tensor, Tensor]]
+) -> dict[int, tuple[Tensor, Tensor]]:
+    """By layer: the keys and values of two passes, one after the other."""
+    if not before or not own:
+        return dict(own)
+    return {
+        layer: (torch.cat((before[layer][0], keys)), torch.cat((before[layer][1], values)))
+        for layer, (keys, values) in own.items()
+    }
 
 
 def padded_rows(count: int, step: int) -> int:

@@ -11,16 +11,15 @@ from pydantic import TypeAdapter
 
 from gametape.core.config import TTFConfig
 from gametape.core.seeds import seed_for
-from gametape.core.token_segments import TokenSegment
-from gametape.train.batch import TrainBatch, TrainSample
-from gametape.train.rollouts import DistillTarget, with_current_state_keys
+from gametape.train.batch import TrainBatch, TrainSample, target_sample
+from gametape.train.rollouts import with_current_state_keys
 
 
 class ReplayBuffer:
     """The latest targets, each as a sample that ends with it; and the latest imitated samples."""
 
     def __init__(self, config: TTFConfig, seed: int) -> None:
-        self._replay, self._seed = config.replay, seed
+        self._replay, self._prefix_gradient, self._seed = config.replay, config.prefix_gradient, seed
         self._samples: deque[TrainSample] = deque(maxlen=config.replay_capacity)
 
     def with_replayed(self, batch: TrainBatch, step: int) -> TrainBatch:
@@ -28,7 +27,8 @@ class ReplayBuffer:
         if not self._replay:
             return batch
         rng = Random(seed_for(self._seed, "replay", step))
-        new = [replayable for sample in batch.samples for replayable in _replayable_samples(sample)]
+        gradient = self._prefix_gradient
+        new = [replayable for sample in batch.samples for replayable in _replayable_samples(sample, gradient)]
         drawn = rng.sample(list(self._samples), min(round(self._replay * len(new)), len(self._samples)))
         drawn.sort(key=lambda sample: sample.prompt_number)
         self._samples.extend(new)
@@ -42,23 +42,8 @@ class ReplayBuffer:
         self._samples.extend(TypeAdapter(list[TrainSample]).validate_python(with_current_state_keys(state)))
 
 
-def _replayable_samples(sample: TrainSample) -> list[TrainSample]:
+def _replayable_samples(sample: TrainSample, prefix_gradient: bool) -> list[TrainSample]:
     """What of a sample is learned apart from its reward."""
     if sample.sft_weight:
         return [sample]
-    return [
-        TrainSample(_truncated_at_target(sample.segment, target), sample.prompt_number, targets=(target,))
-        for target in sample.targets
-    ]
-
-
-def _truncated_at_target(segment: TokenSegment, target: DistillTarget) -> TokenSegment:
-    """The segment up to the end of a target, with nothing else chosen: other errors in it are not to be kept."""
-    stop = target.start + target.length
-    return TokenSegment(
-        segment.ids[:stop],
-        [*([0] * target.start), *segment.mask[target.start : stop]],
-        segment.logprobs[:stop],
-        segment.policy_versions[:stop],
-        segment.steps[:stop],
-    )
+    return [target_sample(sample.segment, sample.prompt_number, target, prefix_gradient) for target in sample.targets]

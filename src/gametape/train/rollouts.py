@@ -125,12 +125,28 @@ class DistillTarget:
             steps=[*([0] * before), *([self.step] * len(ids))],
         )
 
+    def truncated(self, segment: TokenSegment) -> TokenSegment:
+        """The segment up to the end of the target, with nothing else chosen: other errors in it are not to be kept."""
+        return chosen_span(segment, self.start, self.length)
+
     def hinted_branch(self, segment: TokenSegment) -> list[int]:
         """What follows the segment's first `shared_prefix` ids for the teacher."""
         return [*self.hint_ids, *self.span_ids(segment)]
 
     def span_ids(self, segment: TokenSegment) -> list[int]:
         return segment.ids[self.start : self.start + self.length]
+
+
+def chosen_span(segment: TokenSegment, start: int, length: int) -> TokenSegment:
+    """The segment up to the end of a span, which alone is chosen in it."""
+    stop = start + length
+    return TokenSegment(
+        segment.ids[:stop],
+        [*([0] * start), *segment.mask[start:stop]],
+        segment.logprobs[:stop],
+        segment.policy_versions[:stop],
+        segment.steps[:stop],
+    )
 
 
 def distill_target_at(
@@ -172,6 +188,8 @@ class RolloutSample:
     """Its turns in words, where monitors are to read them."""
     past_deadline: bool = False
     """It was cut at its deadline."""
+    hinted: bool = False
+    """It was played with hints, which its record leaves out."""
 
     @classmethod
     def from_episode(cls, episode: Episode, with_texts: bool = False) -> Self:
@@ -194,6 +212,12 @@ class RolloutSample:
             turn_texts=turn_texts(episode.steps) if with_texts else (),
             past_deadline=episode.past_deadline,
         )
+
+    @property
+    def sampled_steps(self) -> list[int]:
+        """The steps in which the policy chose something, in order: its turns."""
+        pairs = (zip(segment.steps, segment.mask, strict=True) for segment in self.segments)
+        return sorted({step for segment in pairs for step, bit in segment if bit})
 
     @property
     def oldest_version(self) -> int | None:

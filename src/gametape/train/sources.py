@@ -10,6 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 from gametape.agent.episode import Episode, rollout_config_for, run_episode
 from gametape.agent.limits import RolloutLimits
 from gametape.coach.hinted_engine import with_hints
+from gametape.coach.writers.choice import worded_for
 from gametape.core.config import RunConfig
 from gametape.core.environment import EpisodeScore
 from gametape.core.messages import Sampling
@@ -120,7 +121,9 @@ class RolloutWorker:
         item = self._dataset.held_out(request.number)
         name = f"{'b' if request.purpose == 'hinted' else 'a'}{request.number:06}"
         if request.purpose == "hinted" and isinstance(item.environment, World):
-            item = replace(item, adapt_model=partial(with_hints, hints=rule_hints(item.environment)))
+            hints = rule_hints(item.environment)
+            said = {turn: worded_for(self.model.chat_format, text) for turn, text in hints.items()}
+            item = replace(item, adapt_model=partial(with_hints, hints=said))
         seed = seed_for(self._config.seed, "held out")
         return await self._run_episode(item, name, Sampling(temperature=self._config.eval.temperature, seed=seed))
 

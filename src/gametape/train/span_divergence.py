@@ -25,6 +25,8 @@ class TeacherRows:
     plain_TE: Tensor
     head_VE: Tensor
     tokens_read: int = 0
+    others_KE: Tensor | None = None
+    """At what was chosen in other samples, where it was asked for."""
 
 
 class SpanReading(NamedTuple):

@@ -191,6 +191,7 @@ class StepGradient:
         if extra:
             totals.add_extra(extra)
         totals.rows += micro.packed.packed.gradient_rows
+        totals.only_read += micro.packed.packed.frozen_rows
         totals.add_importance(self._algorithm.importance(micro))
         if outputs.router_logits:
             totals.add_choices(ExpertChoices.of_routers(outputs.router_logits, self._module.experts_per_token))

@@ -48,6 +48,10 @@ class TreePass:
         if self.kept is not None:
             rows = self.plan.rows
             self.kept[layer] = k_NGD[:rows].detach().clone(), v_NGD[:rows].detach().clone()
+        return self.after_earlier(layer, k_NGD, v_NGD)
+
+    def after_earlier(self, layer: int, k_NGD: Tensor, v_NGD: Tensor) -> tuple[Tensor, Tensor]:
+        """Behind those of the earlier pass."""
         if earlier := self.before.get(layer):
             return cat((earlier[0], k_NGD)), cat((earlier[1], v_NGD))
         return k_NGD, v_NGD
@@ -78,10 +82,20 @@ def _(q_NHD: Tensor, k_NGD: Tensor, v_NGD: Tensor, number: Tensor, layer: Tensor
 
 @library.custom_op("gametape::tree_attention_backward", mutates_args=())  # type: ignore[untyped-decorator]
 def _compiled_backward(
-    grad_NHD: Tensor, q_NHD: Tensor, k_NGD: Tensor, v_NGD: Tensor, out_NHD: Tensor, lse_HN: Tensor, number: Tensor
+    grad_NHD: Tensor,
+    q_NHD: Tensor,
+    k_NGD: Tensor,
+    v_NGD: Tensor,
+    out_NHD: Tensor,
+    lse_HN: Tensor,
+    number: Tensor,
+    layer: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    grads = attend_backward(grad_NHD, q_NHD, k_NGD, v_NGD, out_NHD, lse_HN, _plans[int(number)])
-    return grads[0].contiguous(), grads[1].contiguous(), grads[2].contiguous()
+    plan, tree = _plans[int(number)], _passes.get(int(number))
+    k_MGD, v_MGD = tree.after_earlier(int(layer), k_NGD, v_NGD) if plan.first and tree else (k_NGD, v_NGD)
+    grads = attend_backward(grad_NHD, q_NHD, k_MGD, v_MGD, out_NHD, lse_HN, plan)
+    own = slice(len(k_MGD) - len(k_NGD), None)
+    return grads[0].contiguous(), grads[1][own].contiguous(), grads[2][own].contiguous()
 
 
 @_compiled_backward.register_fake  # type: ignore[untyped-decorator]
@@ -93,13 +107,14 @@ def _(
     out_NHD: Tensor,  # noqa: ARG001
     lse_HN: Tensor,  # noqa: ARG001
     number: Tensor,  # noqa: ARG001
+    layer: Tensor,  # noqa: ARG001
 ) -> tuple[Tensor, Tensor, Tensor]:
     return q_NHD.new_empty(q_NHD.shape), k_NGD.new_empty(k_NGD.shape), v_NGD.new_empty(v_NGD.shape)
 
 
 def _keep(ctx: Any, inputs: tuple[Tensor, ...], output: tuple[Tensor, Tensor]) -> None:
-    q_NHD, k_NGD, v_NGD, number, _ = inputs
-    ctx.save_for_backward(q_NHD, k_NGD, v_NGD, *output, number)
+    q_NHD, k_NGD, v_NGD, number, layer = inputs
+    ctx.save_for_backward(q_NHD, k_NGD, v_NGD, *output, number, layer)
 
 
 def _go_back(ctx: Any, grad_NHD: Tensor, _grad_lse_HN: Tensor) -> tuple[Tensor | None, ...]:

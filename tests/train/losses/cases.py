@@ -88,7 +88,7 @@ def _logits(params: dict[str, Tensor], policy: TrainablePolicy, ids: Sequence[in
 
 def run_config(variant: str, portion: int = 16384, epochs: int = 1, minibatches: int = 1, **more: Any) -> RunConfig:
     return RunConfig(
-        arm="rlvr_ttf",
+        arm=more.pop("arm", "rlvr_ttf"),
         tasks="worlds:easy",
         seed=5,
         optim=OptimConfig(learning_rate=more.pop("learning_rate", 1e-3), clip_norm=1e9, micro_batch_tokens=portion),
@@ -162,6 +162,7 @@ def setting_of(config: RunConfig) -> Setting:
         ttf.kappa,
         ttf.anchor,
         ttf.clip_norm,
+        by_effect=config.arm != "rlvr_opsd",
     )
 
 

@@ -35,6 +35,8 @@ class Setting:
     kappa: float = 4.0
     anchor: float = 16.0
     ttf_cap: float = 0.5
+    by_effect: bool = True
+    """Whether a token counts by how far the hint moves its teacher."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,9 @@ class Policies:
     balance: Callable[[Params, Sequence[Any]], Tensor] | None = None
     """A loss on the routers of a mixture of experts, over all samples."""
 
-    def states(self, params: Params, ids: Sequence[int]) -> Tensor:
+    def states(self, params: Params, ids: Sequence[int], frozen: int = 0) -> Tensor:
+        if frozen:
+            return hidden_states(params, self.config, ids, frozen)
         return (self.forward or hidden_states)(params, self.config, ids)
 
     def logits(self, params: Params, ids: Sequence[int], temperature: float) -> Tensor:
@@ -62,8 +66,9 @@ def head_of(params: Params) -> Tensor:
     return params.get("lm_head.weight", params["model.embed_tokens.weight"])
 
 
-def hidden_states(params: Params, config: Any, ids: Sequence[int]) -> Tensor:
-    """A Llama's last hidden states for one sequence."""
+def hidden_states(params: Params, config: Any, ids: Sequence[int], frozen: int = 0) -> Tensor:
+    """A Llama's last hidden states for one sequence, in which nothing is learned from how the first `frozen` tokens are
+    read."""
     count, heads = len(ids), config.num_attention_heads
     x = params["model.embed_tokens.weight"][torch.tensor(ids)]
     size = x.shape[1] // heads
@@ -86,7 +91,8 @@ def hidden_states(params: Params, config: Any, ids: Sequence[int]) -> Tensor:
             (y @ params[f"{layer}self_attn.{part}_proj.weight"].T).view(count, heads, size).transpose(0, 1)
             for part in "qkv"
         )
-        scores = turned(q) @ turned(k).transpose(1, 2) / size**0.5
+        k, v = (torch.cat((part[:, :frozen].detach(), part[:, frozen:]), 1) for part in (turned(k), v))
+        scores = turned(q) @ k.transpose(1, 2) / size**0.5
         scores = scores.masked_fill(torch.ones(count, count).triu(1).bool(), float("-inf"))
         seen = (scores.softmax(-1) @ v).transpose(0, 1).reshape(count, -1)
         x = x + seen @ params[layer + "self_attn.o_proj.weight"].T
@@ -113,13 +119,13 @@ def step_gradient(policies: Policies, samples: Sequence[Any], setting: Setting) 
 def step_loss(policies: Policies, samples: Sequence[Any], setting: Setting) -> tuple[float, dict[str, Tensor]]:
     """The whole loss, before the term of targets is scaled down, and its gradient after that."""
     current = {name: tensor.detach().clone().requires_grad_() for name, tensor in policies.current.items()}
-    states = [policies.states(current, sample.segment.ids) for sample in samples]
+    states = [policies.states(current, sample.segment.ids, sample.frozen_prefix) for sample in samples]
     head = head_of(current)
     loss = rl_term(policies, samples, states, head, setting)
     if policies.balance:
         loss = loss + policies.balance(current, samples)
     value = float(loss.detach())
-    if any(sample.targets for sample in samples):
+    if any(sample.targets or sample.anchored for sample in samples):
         leaves = [state.detach().requires_grad_() for state in states]
         leaf_head = head.detach().requires_grad_()
         apart = ttf_term(policies, samples, leaves, leaf_head, setting)
@@ -137,7 +143,8 @@ def rl_term(
     """Rollout by rollout: the tokens of all segments of one rollout are one list."""
     rollouts: dict[object, list[tuple[Tensor, float, float, float]]] = {}
     for number, (sample, state) in enumerate(zip(samples, states, strict=True)):
-        if not sample.advantage:
+        by_step = dict(sample.step_advantages)
+        if not sample.advantage and not by_step:
             continue
         key = (sample.prompt_number, sample.rollout_index) if sample.rollout_index >= 0 else number
         logp = logprobs(state @ head.T / setting.temperature, sample)
@@ -146,7 +153,8 @@ def rl_term(
             sampled, old = sample.segment.logprobs[at], float(proximal[token])
             if sample.recorded:
                 sampled = old = max(sampled, old - log(setting.cap))
-            rollouts.setdefault(key, []).append((logp[token], old, sampled, sample.advantage))
+            advantage = by_step.get(sample.segment.steps[at], sample.advantage)
+            rollouts.setdefault(key, []).append((logp[token], old, sampled, advantage))
     term = LOSSES[setting.variant]
     return sum((term(tokens, setting) for tokens in rollouts.values()), start=head.new_zeros(()))
 
@@ -205,7 +213,7 @@ def ttf_term(
             targeted |= set(span)
             student = (state[target.start - 1 : target.start + target.length - 1] @ head.T) / setting.temperature
             total = total + target.weight * span_term(policies, sample, target, student, setting)
-        if sample.targets:
+        if sample.anchored or (sample.targets and not sample.frozen_prefix):
             logp = logprobs(state @ head.T / setting.temperature, sample)
             start = logprobs(policies.logits(policies.start, ids, setting.temperature), sample)
             for token, at in enumerate(chosen(sample)):
@@ -231,7 +239,7 @@ def span_term(policies: Policies, sample: Any, target: Any, student: Tensor, set
         reverse = (p_student.exp() * (p_student - p_teacher)).sum()
         distance = setting.beta * forward + (1 - setting.beta) * reverse
         effect = (p_teacher.exp() * (p_teacher - plain[place].log_softmax(-1))).sum()
-        factor = setting.gamma**disagreements * float(1 - torch.exp(-effect))
+        factor = setting.gamma**disagreements * (float(1 - torch.exp(-effect)) if setting.by_effect else 1.0)
         factor *= min(setting.cap, exp(prefix)) * min(1.0, setting.kappa / float(distance.detach()))
         total = total + factor * distance
         choice = int(p_teacher.argmax())

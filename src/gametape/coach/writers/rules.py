@@ -33,6 +33,15 @@ def state_rule(candidate: HintCandidate, evidence: EpisodeEvidence) -> str:
     """One line; what the message itself says where no rule is known for it."""
     turn = evidence.turn_at_step(candidate.step)
     sentence = _about_calls(candidate, evidence.tools, turn) or _known(candidate, evidence) or _as_prose(candidate.text)
+    return _reminder(sentence)
+
+
+def as_reminder(text: str) -> str:
+    """A hint in the form that worlds use, in that of models that read prose."""
+    return _reminder(_as_prose(text))
+
+
+def _reminder(sentence: str) -> str:
     return f"Reminder: {sentence}." if sentence else ""
 
 

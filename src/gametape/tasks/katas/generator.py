@@ -41,7 +41,7 @@ def kata_stream(seed: int, family: str | None = None) -> Iterator[Kata]:
 
 def make_katas(out: Path, number: int, seed: int, family: str | None = None) -> list[Path]:
     """Write `number` katas, no two asking for the same, below a new directory, atomically."""
-    katas = _different(number, seed, family)
+    katas = different_katas(number, seed, family)
     directories = []
     with atomic_directory(out):
         for index, kata in enumerate(katas):
@@ -53,7 +53,7 @@ def make_katas(out: Path, number: int, seed: int, family: str | None = None) -> 
     return directories
 
 
-def _different(number: int, seed: int, family: str | None) -> list[Kata]:
+def different_katas(number: int, seed: int, family: str | None) -> list[Kata]:
     """The first `number` katas of the stream, without those that repeat an earlier one."""
     by_request: dict[str, Kata] = {}
     repeated = 0
@@ -76,7 +76,7 @@ def named_katas(name: str, seed: int) -> list[LoadedTask]:
     if family not in (*TEMPLATES_BY_FAMILY, "all") or (count and not (count.isdecimal() and int(count))):
         families = ", ".join(TEMPLATES_BY_FAMILY)
         raise BadInput(f"{KATAS_PREFIX}{name}: give {KATAS_PREFIX}FAMILY or FAMILY:COUNT ({families} or all)")
-    katas = _different(int(count or _NAMED_COUNT), seed, None if family == "all" else family)
+    katas = different_katas(int(count or _NAMED_COUNT), seed, None if family == "all" else family)
     return [kata.to_loaded_task(f"{seed}-{number:04d}") for number, kata in enumerate(katas)]
 
 

@@ -5,10 +5,13 @@ import importlib
 from gametape.core.config import RunConfig
 from gametape.core.errors import BadInput
 from gametape.train.algorithms.base import Algorithm
+from gametape.train.algorithms.hinted_rollouts import HintedRollouts
+from gametape.train.algorithms.opsd import Opsd
 from gametape.train.algorithms.rejection import RejectionSampling
 from gametape.train.algorithms.rlvr import Rlvr
 from gametape.train.algorithms.sft import Sft
 from gametape.train.algorithms.ttf import GatedTtf, Ttf
+from gametape.train.algorithms.turn_reward import TurnReward
 from gametape.train.algorithms.warm import Warm
 
 ALGORITHMS: dict[str, type[Algorithm]] = {
@@ -18,6 +21,9 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
     "rlvr": Rlvr,
     "rlvr_ttf": Ttf,
     "rlvr_ttf_gated": GatedTtf,
+    "rlvr_opsd": Opsd,
+    "rlvr_turn_reward": TurnReward,
+    "rlvr_hinted_rollouts": HintedRollouts,
 }
 """By the arm of a configuration."""
 

@@ -233,6 +233,9 @@ class Algorithm:
     def after_update(self, module: PolicyModule) -> None:
         """Called with the policy after every step of the optimiser."""
 
+    def after_batch(self) -> None:
+        """Called when an update is over and `target_metrics` are those of its targets."""
+
     def state(self) -> dict[str, Any]:
         """What a checkpoint holds of it, as JSON; and below as tensors."""
         return {"coach": {}, "shelf": self.replay_buffer.state()}

@@ -4,11 +4,13 @@ Of the configuration it reads `[warm] ordinary_rate`, the expert's accuracy. The
 it too.
 """
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
 from gametape.core.config import RunConfig
 from gametape.core.errors import BadInput
+from gametape.core.protocols import Environment
 from gametape.core.seeds import seed_for
 from gametape.engines.chat_formats.protocol import ChatFormat
 from gametape.tasks.worlds.experts import NoisyExpert
@@ -45,15 +47,15 @@ class DemonstrationSource:
 
     async def take(self) -> RolloutGroup:
         request = self._ordered.pop(0)
-        world = self._dataset.prompt(request).environment
-        if not isinstance(world, World):
-            raise BadInput("demonstrations are there for worlds only: take another arm, or give worlds:NAME as tasks")
+        environment = self._dataset.prompt(request).environment
         seeds = [seed_for(self._seed, "shown", request.number, member) for member in range(self._size)]
-        return RolloutGroup(request, tuple([await self.rollout(world, seed) for seed in seeds]))
+        return RolloutGroup(request, tuple(await asyncio.gather(*(self.rollout(environment, seed) for seed in seeds))))
 
-    async def rollout(self, world: World, seed: int) -> RolloutSample:
-        expert = NoisyExpert(self.warm.ordinary_rate, world.spec.base_rate)
-        demonstration = await demonstrate(world, expert, self.chat_format, seed)
+    async def rollout(self, environment: Environment, seed: int) -> RolloutSample:
+        if not isinstance(environment, World):
+            raise BadInput("demonstrations are there for worlds only: take another arm, or give worlds:NAME as tasks")
+        expert = NoisyExpert(self.warm.ordinary_rate, environment.spec.base_rate)
+        demonstration = await demonstrate(environment, expert, self.chat_format, seed)
         return as_demonstration(RolloutSample.from_episode(demonstration.episode))
 
     def finished(self) -> list[RolloutGroup]:

@@ -2,10 +2,11 @@
 learns to do without the hint what a teacher would do after it. The tables are `[ttf]` and, for gates, `[gates]`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from math import log
+from random import Random
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,17 +16,33 @@ from torch import Tensor
 from gametape.agent.limits import RolloutLimits
 from gametape.coach.statistics import HintStatistics
 from gametape.core.config import RunConfig, TTFConfig
+from gametape.core.seeds import seed_for
 from gametape.core.token_segments import TokenSegment
 from gametape.engines.token_conversation import TokenModel
 from gametape.train.algorithms.base import ExtraLoss, MicroBatch
 from gametape.train.algorithms.rlvr import Rlvr
 from gametape.train.attention_plan import on_device
-from gametape.train.batch import PackedBatch, TargetRows, TrainBatch, TrainSample, pack_for_teacher, pack_samples
+from gametape.train.batch import (
+    PackedBatch,
+    TargetRows,
+    TrainBatch,
+    TrainSample,
+    pack_for_teacher,
+    pack_samples,
+    target_sample,
+)
 from gametape.train.coach_annotator import CoachAnnotator
 from gametape.train.losses import anchor_loss, discounts_after, prefix_ratios, weighed_divergence
 from gametape.train.policy_module import PolicyModule
 from gametape.train.reference_policy import make_reference
-from gametape.train.rollouts import AnnotatedEpisode, DistillTarget, GroupAnnotator, RolloutGroup, TargetMetrics
+from gametape.train.rollouts import (
+    AnnotatedEpisode,
+    DistillTarget,
+    GroupAnnotator,
+    RolloutGroup,
+    TargetMetrics,
+    chosen_span,
+)
 from gametape.train.span_divergence import SpanReading, TeacherRows, read_spans
 from gametape.train.token_logprobs import token_logprobs
 
@@ -38,10 +55,12 @@ class Ttf(Rlvr):
 
     gated: ClassVar[bool] = False
     """Only hints that pass all their gates are used."""
+    weighs_effect: ClassVar[bool] = True
+    """A token counts by how far the hint moves its teacher there."""
 
     def __init__(self, config: RunConfig) -> None:
         super().__init__(config)
-        self.needs_start = config.ttf.anchor > 0
+        self.needs_start = config.ttf.anchor > 0 and config.ttf.teacher != "start"
         self._annotator: CoachAnnotator | None = None
         self._teacher: Teacher | None = None
 
@@ -80,45 +99,77 @@ class Ttf(Rlvr):
     ) -> Sequence[TrainSample]:
         """The segment with its advantage and its targets, or with the targets alone; and a sample for each target from
         which something else is learned than the teacher's choices."""
-        prompt = group.request.number
+        prompt, ttf = group.request.number, self.config.ttf
         targets = [
             target for target in group.targets if (target.rollout_index, target.segment_index) == (index, number)
         ]
         distilled = tuple(target for target in targets if target.learn == "kl")
-        whole = replace(self.rewarded_sample(group, index, segment, advantage), targets=distilled)
-        samples = [whole] if distilled or whole.has_advantage else []
-        return samples + [_replacement(target, segment, prompt) for target in targets if target.learn != "kl"]
+        others = [
+            _replacement(target, segment, prompt, ttf.prefix_gradient) for target in targets if target.learn != "kl"
+        ]
+        rewarded = self.rewarded_sample(group, index, segment, advantage)
+        if rewarded.has_advantage:
+            return [replace(rewarded, targets=distilled), *others]
+        if not distilled:
+            return others
+        if ttf.prefix_gradient:
+            return [replace(rewarded, targets=distilled), *others]
+        held = _anchored_turns(segment, prompt, distilled, seed_for(self.config.seed, "held", prompt, index, number))
+        alone = [target_sample(segment, prompt, target, prefix_gradient=False) for target in distilled]
+        return [*alone, *(held if ttf.anchor else ()), *others]
 
     def has_extra_loss(self, samples: Sequence[TrainSample]) -> bool:
-        return any(sample.targets for sample in samples)
+        return any(sample.targets or sample.anchored for sample in samples)
 
     def extra_loss(self, micro: MicroBatch) -> ExtraLoss | None:
         """The distillation term, with the anchor that holds what is no target."""
-        spans, ttf, temperature = micro.packed.target_rows, self.config.ttf, self.config.rl.temperature
-        if not spans:
+        spans, ttf, packed = micro.packed.target_rows, self.config.ttf, micro.packed
+        held = [one for one in packed.samples if one.anchored or (one.targets and not one.frozen_prefix)]
+        if not spans and not held:
             return None
-        positions_T = torch.cat([span.positions_S for span in spans])
-        teacher = self.teacher.rows_for(spans, micro.hidden_NE, micro.head_VE.detach())
-        ids_T, sampled_T = micro.packed.targets_M[positions_T], micro.packed.sampled_logp_M[positions_T]
-        reading = read_spans(micro.hidden_ME[positions_T], micro.head_VE, teacher, ids_T, ttf.beta, temperature)
-        term, weights_T = ttf_loss_term(spans, reading, sampled_T, ttf, self.config.rl.importance_cap)
-        loss = ttf.weight * term / (micro.batch.rollouts * ttf.normalizer_tokens)
-        tokens_read = teacher.tokens_read
-        if ttf.anchor:
-            anchored = pack_samples(list({id(span.sample): span.sample for span in spans}.values()))
-            anchored = anchored.to(micro.logp_M.device)
-            loss = loss + ttf.anchor * self._anchor(micro, anchored)
-            tokens_read += len(anchored.packed.ids_N)
-        columns = _columns(reading, ids_T, weights_T)
-        return ExtraLoss(loss, ttf.clip_norm, tokens_read, lambda: _target_metrics(spans, columns))
+        beside = held if ttf.anchor and ttf.teacher == "start" else ()
+        teacher = self.teacher.rows_for(spans, micro.hidden_NE, micro.head_VE.detach(), beside)
+        loss, tokens_read = micro.hidden_ME.sum() * 0.0, teacher.tokens_read
+        metrics: Callable[[], Sequence[TargetMetrics]] = tuple
+        if spans:
+            term, metrics = self._distillation(micro, teacher)
+            loss = loss + ttf.weight * term / (micro.batch.rollouts * ttf.normalizer_tokens)
+        if ttf.anchor and held:
+            anchored = pack_samples(held).to(micro.logp_M.device)
+            tokens_read += 0 if beside else len(anchored.packed.ids_N)
+            loss = loss + ttf.anchor * self._anchor(micro, anchored, self._start_logprobs(micro, anchored, teacher))
+        return ExtraLoss(loss, ttf.clip_norm, tokens_read, metrics)
 
-    def _anchor(self, micro: MicroBatch, anchored: PackedBatch) -> Tensor:
-        """Divergence from the start of the run at those chosen tokens of samples with a target that are none of it, and
-        that the start was sure of: what was right by luck is not to be held back."""
-        start_M, packed = micro.start_logprobs(anchored), micro.packed
+    def _distillation(
+        self, micro: MicroBatch, teacher: TeacherRows
+    ) -> tuple[Tensor, Callable[[], Sequence[TargetMetrics]]]:
+        """The sum over targets, and what describes them."""
+        spans, ttf, rl = micro.packed.target_rows, self.config.ttf, self.config.rl
+        positions_T = torch.cat([span.positions_S for span in spans])
+        ids_T, sampled_T = micro.packed.targets_M[positions_T], micro.packed.sampled_logp_M[positions_T]
+        reading = read_spans(micro.hidden_ME[positions_T], micro.head_VE, teacher, ids_T, ttf.beta, rl.temperature)
+        if not self.weighs_effect:
+            reading = reading._replace(effect_T=torch.ones_like(reading.effect_T))
+        term, weights_T = ttf_loss_term(spans, reading, sampled_T, ttf, rl.importance_cap)
+        columns = _columns(reading, ids_T, weights_T)
+        return term, lambda: _target_metrics(spans, columns)
+
+    def _start_logprobs(self, micro: MicroBatch, anchored: PackedBatch, teacher: TeacherRows) -> Tensor:
+        """Of what was chosen in these samples. A teacher that is the start has read them with its targets."""
+        if teacher.others_KE is None:
+            return micro.start_logprobs(anchored)
+        ids_K = anchored.targets_M
+        with torch.no_grad():
+            return token_logprobs(teacher.others_KE, teacher.head_VE, ids_K, self.config.rl.temperature)[0]
+
+    def _anchor(self, micro: MicroBatch, anchored: PackedBatch, start_M: Tensor) -> Tensor:
+        """Divergence from the start of the run at those chosen tokens of these samples that are no target, and that the
+        start was sure of: what was right by luck is not to be held back."""
+        packed = micro.packed
         positions = _positions_of(anchored.samples, packed)
-        targets = torch.cat([span.positions_S for span in packed.target_rows])
-        held_M = torch.zeros_like(packed.targets_M, dtype=torch.bool).index_fill_(0, targets, True)
+        held_M = torch.zeros_like(packed.targets_M, dtype=torch.bool)
+        if packed.target_rows:
+            held_M[torch.cat([span.positions_S for span in packed.target_rows])] = True
         free = ~held_M[positions] & (start_M > _CONFIDENT)
         rl = self.config.rl
         logp_K, _ = token_logprobs(
@@ -133,6 +184,10 @@ class Ttf(Rlvr):
 
     def after_update(self, module: PolicyModule) -> None:  # noqa: ARG002
         self.teacher.follow()
+
+    def after_batch(self) -> None:
+        if self._annotator:
+            self._annotator.record_gaps(self.target_metrics)
 
     def state(self) -> dict[str, Any]:
         return super().state() | {"coach": self._annotator.state() if self._annotator else {}}
@@ -153,11 +208,27 @@ class GatedTtf(Ttf):
     gated = True
 
 
-def _replacement(target: DistillTarget, segment: TokenSegment, prompt: int) -> TrainSample:
-    replaced = target.replacement_segment(segment)
+def _replacement(target: DistillTarget, segment: TokenSegment, prompt: int, prefix_gradient: bool) -> TrainSample:
+    replaced, frozen = target.replacement_segment(segment), 0 if prefix_gradient else target.start - 1
     if target.learn == "penalty":
-        return TrainSample(replaced, prompt, advantage=-target.weight)
-    return TrainSample(replaced, prompt, sft_weight=target.weight)
+        return TrainSample(replaced, prompt, advantage=-target.weight, frozen_prefix=frozen)
+    return TrainSample(replaced, prompt, sft_weight=target.weight, frozen_prefix=frozen)
+
+
+def _anchored_turns(
+    segment: TokenSegment, prompt: int, targets: Sequence[DistillTarget], seed: int
+) -> list[TrainSample]:
+    """As many other turns before the end of the last target as there are targets, to be held to the start."""
+    end = max(target.start + target.length for target in targets)
+    steps = np.array(segment.steps[:end]) * np.array(segment.mask[:end])
+    free = sorted({int(step) for step in steps if step} - {target.step for target in targets})
+    chosen = Random(seed).sample(free, min(len(targets), len(free)))
+    places = [np.flatnonzero(steps == step) for step in sorted(chosen)]
+    spans = [(int(rows[0]), int(rows[-1]) + 1 - int(rows[0])) for rows in places]
+    return [
+        TrainSample(chosen_span(segment, start, length), prompt, frozen_prefix=start - 1, anchored=True)
+        for start, length in spans
+    ]
 
 
 def _positions_of(samples: Sequence[TrainSample], packed: PackedBatch) -> Tensor:
@@ -191,15 +262,19 @@ class Teacher:
         if self._reference and self._config.teacher == "ema":
             self._reference.follow(1 - self._config.ema)
 
-    def rows_for(self, spans: Sequence[TargetRows], hidden_NE: Tensor, head_VE: Tensor) -> TeacherRows:
-        """Its last hidden states at the tokens of all spans, one span after the other."""
-        if self._reference is None:
+    def rows_for(
+        self, spans: Sequence[TargetRows], hidden_NE: Tensor, head_VE: Tensor, others: Sequence[TrainSample] = ()
+    ) -> TeacherRows:
+        """Its last hidden states at the tokens of all spans, one span after the other; and at what was chosen in other
+        samples, which it reads along with them."""
+        if self._reference is None or not (spans or others):
             return _rows_beside(spans, hidden_NE, head_VE)
-        packed, hinted, plain = pack_for_teacher(spans)
-        (rows_T,) = on_device([torch.cat([*hinted, *plain]).numpy()], hidden_NE.device)
+        packed, hinted, plain, chosen = pack_for_teacher(spans, others)
+        (rows_T,) = on_device([torch.cat([*hinted, *plain, *chosen]).numpy()], hidden_NE.device)
         found_TE, teacher_VE = self._reference.hidden_at(packed.to(hidden_NE.device), rows_T)
-        hinted_TE, plain_TE = found_TE.chunk(2)
-        return TeacherRows(hinted_TE, plain_TE, teacher_VE, len(packed.ids_N))
+        count = sum(map(len, hinted))
+        others_KE = found_TE[2 * count :] if others else None
+        return TeacherRows(found_TE[:count], found_TE[count : 2 * count], teacher_VE, len(packed.ids_N), others_KE)
 
     def tensors(self) -> dict[str, Tensor]:
         return self._reference.tensors() if self._reference else {}
@@ -213,6 +288,8 @@ def _rows_beside(spans: Sequence[TargetRows], hidden_NE: Tensor, head_VE: Tensor
     """Hidden states that the student's forward has computed."""
     hinted = [span.hinted_rows_S for span in spans if span.hinted_rows_S is not None]
     tokens = sum(len(span.target.hint_ids) + span.target.length for span in spans)
+    if not spans:
+        return TeacherRows(hidden_NE[:0], hidden_NE[:0], head_VE)
     plain_T = torch.cat([span.rows_S for span in spans])
     return TeacherRows(hidden_NE[torch.cat(hinted)], hidden_NE[plain_T], head_VE, tokens)
 
