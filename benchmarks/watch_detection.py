@@ -69,7 +69,7 @@ def measure_collapses(half: str, seeds: range, only: str | None) -> dict[str, An
 
 def _first(shape: Collapse, seed: int) -> tuple[int | None, str]:
     for number, monitor, _ in first_alarms(shape.steps(seed)):
-        if number < -(shape.rise // 2):
+        if number < -(shape.rise // 2 + shape.lead):
             return None, f"FALSE {monitor}"
         return max(number, 0), monitor
     return None, "none"

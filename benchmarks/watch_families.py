@@ -27,6 +27,12 @@ class Collapse:
     make: Callable[[SyntheticAgent], Change]
     rate: float = 0.97
     rise: int = 0
+    lead: int = 0
+    """The first so many steps of it are not a repetition yet."""
+
+    @property
+    def _half_there(self) -> int:
+        return self.rise // 2 + self.lead
 
     def steps(self, seed: int, before: int = 300, after: int = 400) -> Iterator[tuple[int, ObservedStep]]:
         """Each step, with its number counted from where the collapse is half there; negative ones are healthy."""
@@ -35,14 +41,14 @@ class Collapse:
         agent = SyntheticAgent.drawn(rng, self.half)
         change = self.make(agent)
         collapsed = 0
-        for number in range(before + self.rise // 2 + after):
+        for number in range(before + self._half_there + after):
             since = number - before
             rate = 0.0 if since < 0 else self.rate * min(1.0, since / self.rise if self.rise else 1.0)
             step = agent.usual()
             if rng.random() < rate:
                 step = change(collapsed, step)
                 collapsed += 1
-            yield since - self.rise // 2, step
+            yield since - self._half_there, step
             agent.step += 1
 
 
@@ -163,12 +169,15 @@ def _cost(times: float) -> Callable[[SyntheticAgent], Change]:
     return make
 
 
+_SESSION, _LAP = 40, 60
+
+
 def _same_session(renumbered: bool) -> Callable[[SyntheticAgent], Change]:
     """One session, drawn once, is gone through again and again."""
 
     def make(agent: SyntheticAgent) -> Change:
         agent.session_length = agent.session_length or 40
-        length = agent.rng.randint(28, 45)
+        length = _SESSION
         session = [agent.usual() for _ in range(length)]
 
         def change(n: int, step: ObservedStep) -> ObservedStep:
@@ -184,8 +193,8 @@ def _same_session(renumbered: bool) -> Callable[[SyntheticAgent], Change]:
 def _long_lap(agent: SyntheticAgent) -> Change:
     """A lap of 60 steps in a stream without sessions, with its own words each time."""
     agent.session_length = 0
-    lap = [agent.usual_call() for _ in range(60)]
-    return lambda n, step: _did(step, *lap[n % 60], text=agent.say() if agent.rng.random() < 0.5 else "")
+    lap = [agent.usual_call() for _ in range(_LAP)]
+    return lambda n, step: _did(step, *lap[n % _LAP], text=agent.say() if agent.rng.random() < 0.5 else "")
 
 
 def _text(kind: str) -> Callable[[SyntheticAgent], Change]:
@@ -237,9 +246,9 @@ COLLAPSES: Sequence[Collapse] = (
     Collapse("silence", "75 %, rising", _B, _silence, 0.85, 60),
     Collapse("cost", "forty times", _A, _cost(40)),
     Collapse("cost", "six times", _B, _cost(6)),
-    Collapse("session again", "the same", _A, _same_session(renumbered=False)),
-    Collapse("session again", "numbered", _B, _same_session(renumbered=True)),
-    Collapse("session again", "a lap of 60", _B, _long_lap),
+    Collapse("session again", "the same", _A, _same_session(renumbered=False), lead=_SESSION),
+    Collapse("session again", "numbered", _B, _same_session(renumbered=True), lead=_SESSION),
+    Collapse("session again", "a lap of 60", _B, _long_lap, lead=_LAP),
     *(Collapse("language", name, _A if name in ("de", "zh") else _B, _in_language(name)) for name in LANGUAGES),
     Collapse("emoji", "one in varied places", _A, _text("emoji")),
     Collapse("emoji", "more and more", _B, _text("many emoji"), 0.97, 80),

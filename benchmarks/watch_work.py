@@ -123,11 +123,12 @@ def _test_edit_test(agent: SyntheticAgent) -> Steps:
     for number in range(100):
         if number % 2:
             action = agent.call(1, path, old=agent.some(3), new=agent.some(4))
-            yield agent.made(_said(agent, agent.say(), 0.5), (action,), "ok")
+            yield agent.made(_said(agent, agent.say(), 1 - agent.silent), (action,), "ok")
         else:
             failures = max(1, failures - (agent.rng.random() < 0.1))
             result = f"{failures} failed, {40 - failures} passed in {agent.rng.random() * 9:.2f}s"
-            yield agent.made("", (agent.call(4, test),), result)
+            text = _said(agent, "Does it hold now?", 0.5 * (1 - agent.silent))
+            yield agent.made(text, (agent.call(4, test),), result)
 
 
 def _research(agent: SyntheticAgent) -> Steps:

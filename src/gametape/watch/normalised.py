@@ -7,6 +7,7 @@ and so are temporary names. Files in the arguments keep their names. Sets have n
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from gametape.watch.observed_step import ObservedAction, ObservedStep
 
@@ -23,6 +24,7 @@ _NUMBER = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)(%|/\d{1,15})?:?")
 _FAILED = re.compile(
     r"error|fail|no such|not found|denied|refused|timed? ?out|cannot|can't|unable|exception|traceback|no match|missing"
 )
+_WAITS = re.compile(r"\b(?:sleep|wait|await|poll|status|pending|queue)\b")
 ID = "#"
 FILE = "/"
 
@@ -44,6 +46,8 @@ class NormalisedStep:
     bounded: bool
     """Whether the result has a part of a whole: a percentage, or `3/80`."""
     failed: bool
+    waits: bool
+    """Whether the action is to wait or to ask how something is getting on, and that did not fail."""
 
     @property
     def state(self) -> int:
@@ -55,6 +59,7 @@ class NormalisedStep:
         return hash((self.action - self.files, frozenset(FILE if _FILE.search(word) else word for word in self.result)))
 
 
+@lru_cache(maxsize=4)
 def normalised(step: ObservedStep) -> NormalisedStep:
     words: set[str] = set()
     files: set[str] = set()
@@ -73,6 +78,7 @@ def normalised(step: ObservedStep) -> NormalisedStep:
                 words.add(word)
     result = (step.result or "")[:_MOST_READ].lower()
     measures, bounded, said = _read(result)
+    failed = not result or (len(result) < 400 and _FAILED.search(result) is not None)
     return NormalisedStep(
         head=tuple(_head(action) for action in step.actions[:8]),
         action=frozenset(words | files),
@@ -81,7 +87,8 @@ def normalised(step: ObservedStep) -> NormalisedStep:
         counts=tuple(counts[:_MOST_NUMBERS]),
         measures=tuple(measures[:_MOST_NUMBERS]),
         bounded=bounded,
-        failed=not result or (len(result) < 400 and _FAILED.search(result) is not None),
+        failed=failed,
+        waits=not failed and any(_WAITS.search(action.arguments[:200].lower()) for action in step.actions[:8]),
     )
 
 

@@ -21,6 +21,8 @@ _FAILURES = 6
 """The same failure on so many other files is no work on them."""
 _BATCH = 100
 """The same done to so many files in a row, with the same result, is no job any longer."""
+_WAITS = 20
+"""So often something may be asked for that has not changed yet."""
 _PERIODS = range(3, 8)
 _ROUND_STEPS = 16
 _WRITES = re.compile(r"edit|write|patch|replace|create|insert|apply|commit")
@@ -59,6 +61,7 @@ class _Done:
         self.actions: deque[frozenset[str]] = deque(maxlen=_LAST)
         self.heads: deque[tuple[str, ...]] = deque(maxlen=_LAST)
         self.patterns: deque[int] = deque(maxlen=_BATCH)
+        self.waits = 0
 
 
 class ActionLoop:
@@ -80,7 +83,8 @@ class ActionLoop:
         done = self._done = self._sessions.of(step.session)
         form = normalised(step)
         at = done.states.get(form.state)
-        progress = self._progresses(done, form)
+        done.waits = done.waits + 1 if form.waits else 0
+        progress = self._progresses(done, form) or 0 < done.waits <= _WAITS
         seen = at is not None and not progress
         between = done.steps - at if at is not None else 0
         hardly_new = seen and 3 * sum(list(done.news)[len(done.news) - between :]) <= between
