@@ -19,6 +19,12 @@ _WORDS_IN_CAPITALS = re.compile(r"\b[A-Z]{2,}\b")
 _SENSE = 6
 """A text with fewer words may do without function words."""
 _PAIRS = 8
+"""Neighbouring function words that are needed to say how many are new."""
+_BEFORE_A_NOUN = frozenset("the an my your our their its every".split())
+_NO_NOUN = frozenset(
+    "the a an of to and is in it for on with as was by at are or from but not have which be that this if then than".split()
+)
+_NEVER_LAST = frozenset("the an of and or with from by at my your our their".split())
 _MOST_KNOWN = 20_000
 _MOST_STATES = 4000
 _AGO = 40
@@ -71,6 +77,7 @@ HABITS = (
     Habit("function words", 0.2, 14, below=0.6, no_more=0.2),
     Habit("known words", 0.2, 14, below=0.6, no_more=0.5, grows=True),
     Habit("new order", 0.25, 8, above=1.1, no_less=0.3, grows=True),
+    Habit("broken order", 0.03, 6),
     Habit("same text", 0.2, 14),
     Habit("no tool", 0.3, 24, of="step"),
     Habit("done before", 0.35, 22, of="step"),
@@ -150,6 +157,9 @@ class HabitMeasures:
             if self._all_pairs >= _PAIRS:
                 found["new order"] = self._new_pairs / self._all_pairs
                 self._new_pairs = self._all_pairs = 0
+        found["broken order"] = words[-1] in _NEVER_LAST or any(
+            one in _BEFORE_A_NOUN and two in _NO_NOUN for one, two in pairs
+        )
         self._pairs |= pairs
         if len(self._pairs) > _MOST_KNOWN:
             self._pairs = pairs
