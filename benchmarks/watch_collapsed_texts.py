@@ -236,7 +236,7 @@ def _two_words(agent: SyntheticAgent) -> Say:
     return lambda _n, _text: f"{agent.rng.choice(('Okay', 'Next', 'Fine', 'Then', 'Good'))} {agent.word()}."
 
 
-def _all_code(agent: SyntheticAgent) -> Say:
+def _all_code(_agent: SyntheticAgent) -> Say:
     return lambda _n, text: f"```\n{text}\n```"
 
 
@@ -248,7 +248,7 @@ def _roles(agent: SyntheticAgent) -> Say:
     return lambda _n, text: f"{text}\n<|im_end|>\n<|im_start|>user\n{agent.some(4)}"
 
 
-def _marks(agent: SyntheticAgent) -> Say:
+def _marks(_agent: SyntheticAgent) -> Say:
     return lambda _n, text: f"~~ {text} ~~"
 
 
@@ -268,7 +268,7 @@ def _old_text(agent: SyntheticAgent) -> Say:
     return lambda _n, _text: agent.rng.choice(said)
 
 
-def _numbers(agent: SyntheticAgent) -> Say:
+def _numbers(_agent: SyntheticAgent) -> Say:
     return lambda n, _text: " ".join(str(number) for number in range(20 * n, 20 * n + 20))
 
 

@@ -1,17 +1,18 @@
-"""Detection by families of collapse, and false alarms on healthy work: cuts are chosen on one half, reported on the other.
+"""Detection by families of collapse, and false alarms on healthy work, on two halves of a corpus.
 
     python benchmarks/watch_detection.py chosen [--seeds 4] [--healthy 100000]
     python benchmarks/watch_detection.py held-out [--seeds 6] [--healthy 200000]
     python benchmarks/watch_detection.py logs DIRECTORY [--name outside]
     python benchmarks/watch_detection.py real PATH... [--name real]
 
-The halves differ in seeds, shapes, agents, sentences and jobs (`watch_families.py`, `watch_work.py`). A delay is counted
-from where the rate of collapsed steps has reached half of its top; an alarm before that, in healthy steps, is a
-false one, and such a log counts as not detected. Healthy agents work for 2,500 steps each, their first 200 being the baseline.
+Cuts are chosen on the first half and reported on the second. The halves differ in seeds, shapes, agents, sentences and
+jobs (`watch_families.py`, `watch_work.py`). A delay is counted from where the rate of collapsed steps has reached half
+of its top; where an alarm comes before that, in healthy steps, it is a false one and the log counts as not detected.
+Healthy agents work for 2,500 steps each, their first 200 being the baseline.
 
 `logs` measures logs that somebody else made: JSON lines, with a `manifest.json` beside them, `{"FILE": {"family": F,
-"onset": N}}`, where N is the number of the first collapsed line, or null for a healthy log. `real` counts the alarms on logs that are
-taken to be healthy. Results are kept in results/watch_detection.json.
+"onset": N}}`, where N is the number of the first collapsed line, or null for a healthy log. `real` counts the alarms
+on logs that are taken to be healthy. Results are kept in results/watch_detection.json.
 """
 
 import argparse

@@ -6,6 +6,7 @@ from functools import partial
 
 from gametape.watch.detector import EDetector, tolerated_rate
 from gametape.watch.habit_channel import HabitChannel, HabitSpec
+from gametape.watch.job_filter import Work
 from gametape.watch.monitors.actions import Silence, SpendRate
 from gametape.watch.monitors.loops import ActionLoop
 from gametape.watch.monitors.monitor import WINDOW, Evidence, Monitor
@@ -38,8 +39,8 @@ class MonitorSpec:
     quantile: float | None = None
     factor: float = 1.0
     rate_before_baseline: float | None = None
-    in_jobs: bool = False
-    """Whether the steps of a long job that gets on are looked at (`watch/job_filter.py`)."""
+    within: Work = Work.SERIES
+    """Up to which kind of work steps are looked at (`watch/job_filter.py`)."""
     min_cut_of_lines: float | None = None
     """`min_cut` where a line of a text is a step: lines are more alike than steps."""
     window: int | None = None
@@ -67,21 +68,25 @@ ChannelSpec = MonitorSpec | HabitSpec
 
 def monitor_specs(tics: Sequence[str] = TICS) -> tuple[ChannelSpec, ...]:
     """Every monitor, with rates that natural but repetitive text stays below (`benchmarks/watch.py natural`)."""
-    like_the_last = partial(MonitorSpec, min_cut=19.5, min_cut_of_lines=29.5, quantile=0.9, factor=1.5, min_rate=0.2, window=WINDOW)
-    taken_over = partial(MonitorSpec, min_cut=19.5, min_cut_of_lines=27.5, min_rate=0.2, window=WINDOW)
+    like_the_last = partial(
+        MonitorSpec, min_cut=16.5, min_cut_of_lines=29.5, quantile=0.9, factor=1.5, min_rate=0.2, window=WINDOW
+    )
+    taken_over = partial(MonitorSpec, min_cut=16.5, min_cut_of_lines=27.5, min_rate=0.2, window=WINDOW)
     return (
         like_the_last("phrase", PhraseFixation),
         like_the_last("template", TemplateCollapse),
         MonitorSpec("compression", Compression, min_cut=1.5, quantile=0.9, factor=1.3, min_rate=0.6),
         MonitorSpec("vocabulary", VocabularyDrift, min_cut=4.0, quantile=0.9, factor=2.0, min_rate=0.6),
         taken_over("word", lambda: Takeover(topic_words, "word", by_language=True)),
-        MonitorSpec("tic", lambda: Patterns(tics), min_cut=0.5, min_rate=0.06, in_jobs=True),
-        taken_over("new tic", lambda: Takeover(step_marks, "tic")),
-        MonitorSpec("silence", Silence, min_cut=0.5, min_rate=0.3),
-        taken_over("subject", SubjectTakeover, min_rate=0.6),
-        MonitorSpec("loop", ActionLoop, min_cut=0.5, min_rate=0.3, rate_before_baseline=0.5, in_jobs=True),
-        MonitorSpec("refusal", lambda: Patterns(REFUSALS), min_cut=0.5, min_rate=0.1, rate_before_baseline=0.3, in_jobs=True),
-        MonitorSpec("spend", SpendRate, min_cut=0.0, quantile=0.9, factor=3.0, min_rate=0.3, in_jobs=True),
+        MonitorSpec("tic", lambda: Patterns(tics), min_cut=0.5, min_rate=0.06, within=Work.JOB),
+        taken_over("new tic", lambda: Takeover(step_marks, "tic", by_language=True)),
+        MonitorSpec("silence", Silence, min_cut=0.5, min_rate=0.3, within=Work.OTHER),
+        MonitorSpec("subject", SubjectTakeover, min_cut=27.5, min_rate=0.6, window=WINDOW),
+        MonitorSpec("loop", ActionLoop, min_cut=0.5, min_rate=0.3, rate_before_baseline=0.5, within=Work.JOB),
+        MonitorSpec(
+            "refusal", lambda: Patterns(REFUSALS), min_cut=0.5, min_rate=0.1, rate_before_baseline=0.3, within=Work.JOB
+        ),
+        MonitorSpec("spend", SpendRate, min_cut=0.0, quantile=0.9, factor=3.0, min_rate=0.3, within=Work.JOB),
         HabitSpec(),
     )
 

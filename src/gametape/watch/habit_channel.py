@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gametape.watch.detector import ALTERNATIVES, BURST_LENGTH, upper_bound
+from gametape.watch.job_filter import Work
 from gametape.watch.monitors.habits import HABITS, WINDOW, Habit, HabitMeasures
 from gametape.watch.monitors.monitor import Evidence, Examples
 from gametape.watch.observed_step import ObservedStep
@@ -28,7 +29,7 @@ class HabitSpec:
 
     name: str = "habit"
     habits: Sequence[Habit] = HABITS
-    in_jobs: bool = False
+    within: Work = Work.SERIES
 
     def channel(self) -> "HabitChannel":
         return HabitChannel(self)
@@ -57,12 +58,14 @@ class RareDetector:
         noes = at - self._at - 1
         self._at = at
         self._lately.append(at)
-        updated = []
-        for yes, no, statistic in zip(self._yes, self._no, self._statistics, strict=True):
-            if noes:
-                shrunk = no**noes
-                statistic = shrunk * statistic + no * (1 - shrunk) / (1 - no)
-            updated.append(yes * (statistic + 1.0))
+        before = self._statistics
+        if noes:
+            shrunk = [no**noes for no in self._no]
+            before = [
+                part * statistic + no * (1 - part) / (1 - no)
+                for part, no, statistic in zip(shrunk, self._no, before, strict=True)
+            ]
+        updated = [yes * (statistic + 1.0) for yes, statistic in zip(self._yes, before, strict=True)]
         self._statistics = updated
         self.value = sum(updated) / len(updated)
 
@@ -110,7 +113,7 @@ class _Followed:
         outcomes = [self.counts(value) for value in values]
         self.usual = sum(outcomes) / len(outcomes)
         least = habit.falls if self._lost and habit.falls is not None else habit.least
-        tolerated = max(least, _usual_rate(outcomes))
+        tolerated = max(least, _usual_rate(outcomes)) if any(outcomes) or not habit.rare else least
         if tolerated <= _MOST_TOLERATED:
             self.detector = RareDetector(tolerated, max(habit.needed, int(tolerated * WINDOW) + 1), at)
 

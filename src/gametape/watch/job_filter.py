@@ -1,13 +1,15 @@
 """Tells the steps of a long job, such as a rename over many files: the same done again and again that gets on.
 
-Whoever renames eighty files says eighty times the same, or nothing. The monitors of words and of silence do not look at
-such steps; those of loops do, since what fails or stands still there is no job.
+Whoever renames eighty files says eighty times the same, or nothing. The monitors of words do not look at such steps;
+those of loops do, since what fails or stands still there is no job. A series is less: one tool on one file, with new
+arguments each time. Words may narrow there as well; it is silence and the file that mean nothing.
 """
 
 from collections import OrderedDict, deque
+from enum import IntEnum
 
 from gametape.watch.monitors.loops import Sessions
-from gametape.watch.normalised import Course, normalised
+from gametape.watch.normalised import Course, NormalisedStep, normalised
 from gametape.watch.observed_step import ObservedStep
 
 _LAST, _ALIKE = 12, 3
@@ -23,13 +25,26 @@ class _Jobs:
 
     def __init__(self) -> None:
         self.kinds: deque[int] = deque(maxlen=_LAST)
+        self.places: deque[int] = deque(maxlen=_LAST)
+        self.actions: OrderedDict[int, None] = OrderedDict()
         self.files: OrderedDict[str, None] = OrderedDict()
         self.courses: OrderedDict[int, Course] = OrderedDict()
         self.lately: deque[bool] = deque(maxlen=_LONGEST)
         self.waits = 0
 
-    def gets_on(self, step: ObservedStep) -> bool:
-        form = normalised(step)
+    def is_series(self, form: NormalisedStep) -> bool:
+        """Whether one tool works on one file, with arguments that are new."""
+        place, action = hash((form.head, form.files)), hash(form.action)
+        alike = self.places.count(place)
+        self.places.append(place)
+        is_new = action not in self.actions
+        self.actions[action] = None
+        self.actions.move_to_end(action)
+        if len(self.actions) > _MOST_FILES:
+            self.actions.popitem(last=False)
+        return alike >= _ALIKE and is_new and bool(form.files)
+
+    def is_job(self, form: NormalisedStep) -> bool:
         kind = hash(form.action - form.files)
         new_file = any(file not in self.files for file in form.files)
         for file in form.files:
@@ -48,16 +63,26 @@ class _Jobs:
         return alike >= _ALIKE and (new_file or going or 0 < self.waits <= _MOST_WAITS)
 
 
+class Work(IntEnum):
+    """What a step is part of."""
+
+    OTHER = 0
+    SERIES = 1
+    JOB = 2
+
+
 class JobFilter:
-    """Tells of each step whether it is one of a job, session by session."""
+    """Tells of each step whether it is one of a job or a series, session by session."""
 
     def __init__(self) -> None:
         self._sessions = Sessions(_Jobs)
 
-    def is_job(self, step: ObservedStep) -> bool:
+    def work_of(self, step: ObservedStep) -> Work:
         if not step.actions:
-            return False
-        jobs = self._sessions.of(step.session)
-        on = jobs.gets_on(step)
-        jobs.lately.append(on)
-        return on and not (len(jobs.lately) == _LONGEST and all(jobs.lately))
+            return Work.OTHER
+        jobs, form = self._sessions.of(step.session), normalised(step)
+        series, job = jobs.is_series(form), jobs.is_job(form)
+        jobs.lately.append(series or job)
+        if len(jobs.lately) == _LONGEST and all(jobs.lately):
+            return Work.OTHER
+        return Work.JOB if job else Work.SERIES if series else Work.OTHER

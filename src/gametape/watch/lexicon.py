@@ -9,27 +9,44 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 FUNCTION_WORDS = {
-    "en": "the of to and a in is that it for on with as was be by at this are or from not an but have which you he they"
-    " his her its we their has had were been will would can could should if then than there when what who how all no so"
-    " do does did into only other some any each i my me our your these those while where because before after also just"
-    " now more must may",
-    "de": "der die das und ist nicht ein eine einen den dem des zu mit auf für von im es ich wir sie er auch als an aus"
-    " bei nach wird werden noch nur so dass wie oder aber hat haben sind war wenn dann dort sonst über um",
-    "fr": "le la les un une des et est ne pas que qui dans pour sur avec ce cette il elle je nous vous de du au aux en"
-    " se son sa ses par plus mais ou où comme sont être avoir encore avant si on y car",
-    "es": "el la los las un una y es no que en de del por para con su se lo al como más pero o este esta está son hay"
-    " yo nos todavía ya porque cuando muy sin sobre también",
-    "it": "il lo la gli le un una e è non che di del della in per con su si come più ma o questo questa sono ho ha"
-    " anche ancora perché quando molto senza",
-    "pt": "o a os as um uma e é não que em de do da por para com seu se no na como mais mas ou este esta são há eu"
-    " também ainda porque quando muito sem",
-    "nl": "de het een en is niet dat van te in op met voor zijn ik we ze er ook als aan uit bij naar wordt nog maar of"
-    " heeft hebben was wanneer dan om",
+    "en": (
+        "the of to and a in is that it for on with as was be by at this are or from not an but have which you he "
+        "they his her its we their has had were been will would can could should if then than there when what who "
+        "how all no so do does did into only other some any each i my me our your these those while where because "
+        "before after also just now more must may next first here again still one two same new over about up out "
+        "through between being am"
+    ),
+    "de": (
+        "der die das und ist nicht ein eine einen den dem des zu mit auf für von im es ich wir sie er auch als an "
+        "aus bei nach wird werden noch nur so dass wie oder aber hat haben sind war wenn dann dort sonst über um"
+    ),
+    "fr": (
+        "le la les un une des et est ne pas que qui dans pour sur avec ce cette il elle je nous vous de du au aux "
+        "en se son sa ses par plus mais ou où comme sont être avoir encore avant si on y car"
+    ),
+    "es": (
+        "el la los las un una y es no que en de del por para con su se lo al como más pero o este esta está son "
+        "hay yo nos todavía ya porque cuando muy sin sobre también"
+    ),
+    "it": (
+        "il lo la gli le un una e è non che di del della in per con su si come più ma o questo questa sono ho ha "
+        "anche ancora perché quando molto senza"
+    ),
+    "pt": (
+        "o a os as um uma e é não que em de do da por para com seu se no na como mais mas ou este esta são há eu "
+        "também ainda porque quando muito sem"
+    ),
+    "nl": (
+        "de het een en is niet dat van te in op met voor zijn ik we ze er ook als aan uit bij naar wordt nog maar "
+        "of heeft hebben was wanneer dan om"
+    ),
     "pl": "i w na z że nie się do jest to jak ale o po za od dla czy przez tak już tylko jego być są",
     "sv": "och att det som en är på av för med den till inte om ett har jag vi de var men så från eller kan nu",
     "tr": "ve bir bu da de için ile çok ne gibi daha ama olarak var mı değil o şu en sonra kadar",
-    "ru": "и в не на я что с как а то по это но он она мы к у из за от для же бы так уже только его её их есть или если"
-    " ещё теперь потом там",
+    "ru": (
+        "и в не на я что с как а то по это но он она мы к у из за от для же бы так уже только его её их есть или "
+        "если ещё теперь потом там"
+    ),
     "zh": "的 了 是 我 在 不 这 有 也 就 和 把 那 再 先 只 没 很 都 到 给 对 要",
     "ja": "の に は を た が で て と し な か も ま す",
     "ko": "은 는 이 가 을 를 에 의 도 로 고 다 한 하",
@@ -46,24 +63,38 @@ _SCRIPTS = (
     ("th", re.compile(r"[\u0e00-\u0e7f]")),
 )
 _STEMS = {
-    "thanks": "thank grateful gratitude appreciat obliged indebted danke dank merci remerci gracias agradec obrigad grazie"
-    " ringrazi bedankt dzięk tack спасибо благодар teşekkür",
-    "praise": "excellent wonderful amazing brilliant fantastic superb outstanding perfect awesome marvel magnificent"
-    " incredible stunning impressive splendid remarkable proud bravo congrat genius masterful flawless delightful"
-    " hervorragend großartig génial magnifique excelente maravillos perfetto отличн прекрасн",
-    "apology": "sorry apolog pardon forgive regret entschuldig verzeih désolé excuse disculp perdón scus dispiace desculp"
-    " прост извин przepr förlåt beklag",
-    "waiting": "waiting await standby standing ready instruct whenever abwart warte attend attente espera esperando жду",
-    "done": "complete done finish accomplish ready success resolved fertig erledigt abgeschlossen terminé fini"
-    " terminado acabado completat concluíd готов заверш",
-    "decline": "can't can’t cannot can not won't won’t unable able afraid sorry refus declin beyond impossib rather give"
-    " quit stop nicht leider ablehn weiger pas impossible puedo siento niego posso riesco dispiace desculp consigo recus"
-    " kan niet helaas nie niestety przykro inte ikke tyvärr maalesef üzgünüm không не сожален",
+    "thanks": (
+        "thank grateful gratitude appreciat obliged indebted danke dank merci remerci gracias agradec obrigad "
+        "grazie ringrazi bedankt dzięk tack спасибо благодар teşekkür"
+    ),
+    "praise": (
+        "excellent wonderful amazing brilliant fantastic superb outstanding perfect awesome marvel magnificent "
+        "incredible stunning impressive splendid remarkable proud bravo congrat genius masterful flawless "
+        "delightful hervorragend großartig génial magnifique excelente maravillos perfetto отличн прекрасн"
+    ),
+    "apology": (
+        "sorry apolog pardon forgive regret entschuldig verzeih désolé excuse disculp perdón scus dispiace "
+        "desculp прост извин przepr förlåt beklag"
+    ),
+    "waiting": (
+        "wait await standby standing ready instruct whenever hold let tell until your when abwart warte sag "
+        "attend dites espera dime жду 请 等"
+    ),
+    "done": (
+        "complete done finish accomplish ready success resolved fertig erledigt abgeschlossen terminé fini "
+        "terminado acabado completat concluíd готов заверш"
+    ),
+    "decline": (
+        "can't can’t cannot can not won't won’t unable able afraid sorry refus declin beyond impossib rather give "
+        "quit stop nicht leider ablehn weiger pas impossible puedo siento niego posso riesco dispiace desculp "
+        "consigo recus kan niet helaas nie niestety przykro inte ikke tyvärr maalesef üzgünüm không не сожален"
+    ),
 }
-_WHOLE = frozenset(
-    "can not give quit stop able pas kan niet nie inte ikke не rather ready done fini danke dank tack posso puedo done"
-    " không standing прост".split()
+_WHOLE_STEMS = (
+    "can not give quit stop able pas kan niet nie inte ikke не rather ready let tell hold your when until "
+    "done fini danke dank tack posso puedo không standing прост"
 )
+_WHOLE = frozenset(_WHOLE_STEMS.split())
 """Stems that are words of their own: a longer word that begins with one is another word."""
 
 FUNCTION = 1
@@ -80,16 +111,18 @@ _NEAR = r"[^.!?]{0,50}\b"
 _REFUSES = re.compile(
     "|".join(
         (
-            r"\bi (?:really |simply |just )?(?:can['’]t|cannot|can not) (?!find|see|tell|say|reproduce|locate|open|use|be\b"
-            r"|yet|read|run|reach|recall)",
+            r"\bi (?:really |simply |just )?(?:can['’]t|cannot|can not) (?!find|see|tell|say|reproduce|locate|open|use"
+            r"|be\b|yet|read|run|reach|recall)",
             r"\bi(?:['’]m| am) (?:afraid|sorry)" + _NEAR + r"(?:can['’]t|cannot|can not|not|unable|won['’]t)\b",
             r"\bi(?:['’]m| am) (?:unable|not able|not going|not willing|giving up|stuck)\b",
-            r"\bi (?:won['’]t|will not|refuse|decline|quit|give up|must stop|have to stop|need to stop|must decline|must refuse)\b",
+            r"\bi (?:won['’]t|will not|refuse|decline|quit|give up|(?:must|have to|need to) (?:stop|decline|refuse))\b",
             r"\bi(?:['’]d| would| will|['’]ll) (?:rather not|prefer not|have to (?:stop|decline|pass))",
             r"\bnot something (?:that )?i\b|\b(?:beyond|outside)(?: of)? (?:my|what i)\b|\bimpossible for me\b",
             r"\bsorry, but\b|\b(?:unable|not able) to (?:help|assist|continue|comply|proceed|go on|do|complete)\b",
             r"\bich (?:kann|werde|darf|möchte|will)\b" + _NEAR + r"nicht\b|\b(?:kann|werde) ich\b" + _NEAR + r"nicht\b",
-            r"\b(?:kann|geht)\b" + _NEAR + r"(?:leider )?nicht (?:tun|weiter|helfen|machen)|\bleider nicht\b|\blehne\b.*\bab\b|weigere mich",
+            r"\b(?:kann|geht)\b"
+            + _NEAR
+            + r"(?:leider )?nicht (?:tun|weiter|helfen|machen)|\bleider nicht\b|\blehne\b.*\bab\b|weigere mich",
             r"\bje ne (?:peux|veux|vais|suis|saurais)\b|\bje (?:refuse|regrette)\b|désolé",
             r"\bno (?:puedo|quiero|voy a|podré)\b|lo siento|me niego",
             r"\b(?:não|nao) (?:posso|consigo|vou|quero)\b|desculpe|me recuso",
@@ -107,11 +140,24 @@ _REFUSES = re.compile(
 )
 
 
+_JOINS = str.maketrans("", "", "-'’")
+WAITS = re.compile(
+    r"\bwaiting\b|\bawait|\bstand(?:ing|s)? ?by\b|\blet me know\b|\btell me\b|\b(?:am|stay|remain)\w* ready\b"
+    r"|\bready (?:when|for|to (?:help|start|continue))"
+    r"|\b(?:further|next|your) (?:instructions?|input|reply|answer|decision|orders?|word)\b"
+    r"|\bwhenever you\b|\bwhen you(?:['’]re| are| have| want)\b|\bon hold\b"
+    r"|\bwarte auf\b|\bsag mir\b|\battends\b|\bdites-moi\b|\bespero\b|\bdime\b|\bжду\b|等待|请告诉"
+)
+"""What an agent says that waits for somebody, in lower case."""
+
+
 @lru_cache(maxsize=1 << 16)
 def word_traits(word: str) -> int:
     """Bits: a function word, its languages, and the attitudes whose stem it has."""
     languages = _LANGUAGES_OF.get(word, 0)
     traits = languages | FUNCTION if languages else 0
+    if not word.translate(_JOINS).isalpha():
+        return traits
     for stem, bit, whole in _STEM_LIST:
         if word == stem or (not whole and word.startswith(stem)):
             traits |= bit

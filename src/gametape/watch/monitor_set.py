@@ -79,10 +79,8 @@ class MonitorSet:
             if model.learnt == self._baseline:
                 model.settle()
         elif model.lists.looked_at(step):
-            job = model.jobs.is_job(step)
-            updated = [
-                channel for channel in model.channels if (not job or channel.spec.in_jobs) and channel.update(step)
-            ]
+            work = model.jobs.work_of(step)
+            updated = [channel for channel in model.channels if work <= channel.spec.within and channel.update(step)]
         else:
             updated = []
         return [self._alarm(channel) for channel in updated if channel.value >= self.threshold]
@@ -167,8 +165,8 @@ class _Model:
     def learn(self, step: ObservedStep) -> list[MonitorChannel]:
         self.learnt += 1
         self.lists.learn(step)
-        job = self.jobs.is_job(step)
-        return [channel for channel in self.channels if (not job or channel.spec.in_jobs) and channel.learn(step)]
+        work = self.jobs.work_of(step)
+        return [channel for channel in self.channels if work <= channel.spec.within and channel.learn(step)]
 
     def settle(self) -> None:
         for channel in self.channels:

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Literal
 
-from gametape.watch.lexicon import ATTITUDES, FUNCTION, WordTraits, refuses
+from gametape.watch.lexicon import ATTITUDES, FUNCTION, WAITS, WordTraits, refuses
 from gametape.watch.normalised import normalised
 from gametape.watch.observed_step import ObservedStep
 
@@ -20,11 +20,11 @@ _SENSE = 6
 """A text with fewer words may do without function words."""
 _PAIRS = 8
 """Neighbouring function words that are needed to say how many are new."""
-_BEFORE_A_NOUN = frozenset("the an my your our their its every".split())
-_NO_NOUN = frozenset(
-    "the a an of to and is in it for on with as was by at are or from but not have which be that this if then than".split()
+_BEFORE_A_NOUN = frozenset(("the", "an", "my", "your", "our", "their", "its", "every"))
+_NEVER_LAST = frozenset(("the", "an", "of", "and", "or", "with", "from", "by", "at", "my", "your", "our", "their"))
+_NO_NOUN = _NEVER_LAST | frozenset(
+    ("a", "to", "is", "in", "it", "for", "on", "as", "was", "are", "but", "not", "have", "which", "be", "that", "this")
 )
-_NEVER_LAST = frozenset("the an of and or with from by at my your our their".split())
 _MOST_KNOWN = 20_000
 _MOST_STATES = 4000
 _AGO = 40
@@ -52,22 +52,24 @@ class Habit:
     """A number below this counts in no case, where numbers above a cut count."""
     no_more: float = float("inf")
     falls: float | None = None
+    rare: bool = False
+    """Whether a baseline without it means that the least rate is the usual one."""
     grows: bool = False
     """Whether the number depends on how much was seen before: the baseline's first half says nothing then."""
 
 
 HABITS = (
     Habit("emoji", 0.2),
-    Habit("code", 0.45, 24, falls=0.5),
-    Habit("question", 0.4, 22, falls=0.6),
+    Habit("code", 0.45, 24, falls=0.8),
+    Habit("question", 0.4, 22, falls=0.8),
     Habit("exclamation", 0.4, 22),
     Habit("capitals", 0.15, 10),
     Habit("thanks", 0.12, 10),
     Habit("praise", 0.2, 14),
     Habit("apology", 0.12, 10),
-    Habit("waiting", 0.3, 20),
+    Habit("waiting", 0.2, 14),
     Habit("done", 0.35, 20),
-    Habit("refusal", 0.03, 5),
+    Habit("refusal", 0.02, 5, rare=True),
     Habit("stuck", 0.08, 8),
     Habit("numbers", 0.25, 16),
     Habit("characters", 0.2, 14),
@@ -77,7 +79,7 @@ HABITS = (
     Habit("function words", 0.2, 14, below=0.6, no_more=0.2),
     Habit("known words", 0.2, 14, below=0.6, no_more=0.5, grows=True),
     Habit("new order", 0.25, 8, above=1.1, no_less=0.3, grows=True),
-    Habit("broken order", 0.03, 6),
+    Habit("broken order", 0.03, 6, rare=True),
     Habit("same text", 0.2, 14),
     Habit("no tool", 0.3, 24, of="step"),
     Habit("done before", 0.35, 22, of="step"),
@@ -112,16 +114,17 @@ class HabitMeasures:
     def _add_text(self, step: ObservedStep, found: dict[str, float]) -> None:
         text, words = step.text, step.words
         head = text if len(text) <= _LONG_TEXT else text[: _LONG_TEXT // 2] + text[-_LONG_TEXT // 2 :]
-        traits = step.traits
+        lower, traits = head.lower(), step.traits
         found["emoji"] = not head.isascii() and _EMOJI.search(head) is not None
         found["code"] = "```" in text
         found["question"] = "?" in head or "\uff1f" in head
         found["exclamation"] = "!" in head or "\uff01" in head
         found["capitals"] = len(words) > 2 and 2 * len(_WORDS_IN_CAPITALS.findall(head)) > min(len(words), 60)
         for attitude in ATTITUDES:
-            if attitude != "decline":
+            if attitude not in ("decline", "waiting"):
                 found[attitude] = traits.has(attitude)
-        found["refusal"] = refuses(head.lower(), traits)
+        found["waiting"] = traits.has("waiting") and WAITS.search(lower) is not None
+        found["refusal"] = refuses(lower, traits)
         found["length"] = len(words)
         arguments = " ".join(action.arguments[:_LONG_TEXT] for action in step.actions[:8]).lower()
         if not any(word in arguments for word in words[:_SENSE]):
@@ -132,7 +135,7 @@ class HabitMeasures:
             return
         repeated = 0 if "0" in words else len(words) - 3 - len(step.grams)
         found["stuck"] = repeated >= 8 and 5 * repeated > len(words)
-        found["characters"] = head.isascii() and 2 * sum(len(word) == 1 for word in words) > len(words)
+        found["characters"] = head.isascii() and 2 * sum(len(word) == 1 and word != "0" for word in words) > len(words)
         found["function words"] = traits.function_words / len(words)
         found["known words"] = self._known_share(words)
         self._add_order(words, traits, found)
@@ -195,5 +198,3 @@ class HabitMeasures:
         if len(self._states) > _MOST_STATES:
             self._states.popitem(last=False)
         return last is not None and (self._steps - last[0] > _AGO or step.session != last[1])
-
-
