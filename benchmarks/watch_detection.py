@@ -122,7 +122,7 @@ def _kept(half: str, seed: int, kinds: list[str]) -> Iterator[tuple[int, Observe
 
 def halves(arguments: argparse.Namespace) -> None:
     half = CHOSEN if arguments.what == "chosen" else HELD_OUT
-    first = 0 if half == CHOSEN else _SEEDS_APART
+    first = arguments.first_seed if arguments.first_seed is not None else 0 if half == CHOSEN else _SEEDS_APART
     found: dict[str, Any] = {}
     if arguments.seeds:
         found |= measure_collapses(half, range(first, first + arguments.seeds), arguments.only)
@@ -188,6 +188,7 @@ def main() -> None:
     parser.add_argument("what", choices=("chosen", "held-out", "logs", "real"))
     parser.add_argument("paths", type=Path, nargs="*")
     parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument("--first-seed", type=int, help="of the seeds, which follow it")
     parser.add_argument("--healthy", type=int, default=100_000)
     parser.add_argument("--only", help="a part of a family's name")
     parser.add_argument("--name")

@@ -2,7 +2,7 @@
 
 Whoever renames eighty files says eighty times the same, or nothing. The monitors of words do not look at such steps;
 those of loops do, since what fails or stands still there is no job. A series is less: one tool on one file, with new
-arguments each time. Words may narrow there as well; it is silence and the file that mean nothing.
+arguments each time, and what is done in between. Words may narrow there as well; silence means nothing.
 """
 
 from collections import OrderedDict, deque
@@ -30,6 +30,7 @@ class _Jobs:
         self.files: OrderedDict[str, None] = OrderedDict()
         self.courses: OrderedDict[int, Course] = OrderedDict()
         self.lately: deque[bool] = deque(maxlen=_LONGEST)
+        self.recent: deque[bool] = deque(maxlen=_LAST)
         self.waits = 0
 
     def is_series(self, form: NormalisedStep) -> bool:
@@ -83,6 +84,7 @@ class JobFilter:
         jobs, form = self._sessions.of(step.session), normalised(step)
         series, job = jobs.is_series(form), jobs.is_job(form)
         jobs.lately.append(series or job)
+        jobs.recent.append(series or job)
         if len(jobs.lately) == _LONGEST and all(jobs.lately):
             return Work.OTHER
-        return Work.JOB if job else Work.SERIES if series else Work.OTHER
+        return Work.JOB if job else Work.SERIES if sum(jobs.recent) > _ALIKE else Work.OTHER

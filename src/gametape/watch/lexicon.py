@@ -106,6 +106,7 @@ for _name, _words in FUNCTION_WORDS.items():
     for _word in _words.split():
         _LANGUAGES_OF[_word] = _LANGUAGES_OF.get(_word, 0) | _LANGUAGE_BIT[_name]
 _STEM_LIST = [(stem, _BIT_OF[name], stem in _WHOLE) for name, stems in _STEMS.items() for stem in stems.split()]
+_ALL_STEMS = tuple(stem for stem, _, _ in _STEM_LIST)
 
 _NEAR = r"[^.!?]{0,50}\b"
 _REFUSES = re.compile(
@@ -158,9 +159,10 @@ def word_traits(word: str) -> int:
     traits = languages | FUNCTION if languages else 0
     if not word.translate(_JOINS).isalpha():
         return traits
-    for stem, bit, whole in _STEM_LIST:
-        if word == stem or (not whole and word.startswith(stem)):
-            traits |= bit
+    if word.startswith(_ALL_STEMS):
+        for stem, bit, whole in _STEM_LIST:
+            if word == stem or (not whole and word.startswith(stem)):
+                traits |= bit
     return traits
 
 
@@ -177,7 +179,7 @@ class WordTraits:
 
     @property
     def function_words(self) -> int:
-        return sum(traits & FUNCTION for traits in self.each)
+        return sum([traits & FUNCTION for traits in self.each])
 
     def has(self, attitude: str) -> bool:
         return bool(self.all & _BIT_OF[attitude])
@@ -190,10 +192,20 @@ class WordTraits:
                     return name
         if not self.all >> 16:
             return None
-        counts = [(sum(1 for traits in self.each if traits & bit), name) for name, bit in _LANGUAGE_BIT.items()]
-        most, name = max(counts)
-        second = sorted(counts)[-2][0]
-        return name if most >= 2 and most > second else None
+        most, second, found = 0, 0, None
+        alike: dict[int, int] = {}
+        for traits in self.each:
+            if traits & FUNCTION:
+                alike[traits >> 16] = alike.get(traits >> 16, 0) + 1
+        for name, bit in _LANGUAGE_BIT.items():
+            if not self.all & bit:
+                continue
+            count = sum([times for traits, times in alike.items() if traits & (bit >> 16)])
+            if count > most:
+                most, second, found = count, most, name
+            elif count > second:
+                second = count
+        return found if most >= 2 and most > second else None
 
 
 def refuses(text: str, traits: WordTraits) -> bool:

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Literal
 
-from gametape.watch.lexicon import ATTITUDES, FUNCTION, WAITS, WordTraits, refuses
+from gametape.watch.lexicon import ATTITUDES, WAITS, WordTraits, refuses
 from gametape.watch.normalised import normalised
 from gametape.watch.observed_step import ObservedStep
 
@@ -18,8 +18,6 @@ _EMOJI = re.compile("[\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]")
 _WORDS_IN_CAPITALS = re.compile(r"\b[A-Z]{2,}\b")
 _SENSE = 6
 """A text with fewer words may do without function words."""
-_PAIRS = 8
-"""Neighbouring function words that are needed to say how many are new."""
 _BEFORE_A_NOUN = frozenset(("the", "an", "my", "your", "our", "their", "its", "every"))
 _NEVER_LAST = frozenset(("the", "an", "of", "and", "or", "with", "from", "by", "at", "my", "your", "our", "their"))
 _NO_NOUN = _NEVER_LAST | frozenset(
@@ -78,12 +76,22 @@ HABITS = (
     Habit("brevity", 0.45, 24, below=0.5, no_more=3),
     Habit("function words", 0.2, 14, below=0.6, no_more=0.2),
     Habit("known words", 0.2, 14, below=0.6, no_more=0.5, grows=True),
-    Habit("new order", 0.25, 8, above=1.1, no_less=0.3, grows=True),
     Habit("broken order", 0.03, 6, rare=True),
     Habit("same text", 0.2, 14),
-    Habit("no tool", 0.3, 24, of="step"),
+    Habit("no tool", 0.3, 28, of="step"),
     Habit("done before", 0.35, 22, of="step"),
 )
+
+
+def _shouts(text: str, words: int) -> bool:
+    return 2 * len(_WORDS_IN_CAPITALS.findall(text)) > min(words, 60)
+
+
+def _is_broken(words: list[str]) -> bool:
+    """Whether something stands where no English sentence has it, as in shuffled text."""
+    return words[-1] in _NEVER_LAST or any(
+        [two in _NO_NOUN for one, two in zip(words, words[1:], strict=False) if one in _BEFORE_A_NOUN]
+    )
 
 
 class HabitMeasures:
@@ -92,8 +100,6 @@ class HabitMeasures:
     def __init__(self) -> None:
         self._known: set[str] = set()
         self._known_before: set[str] = set()
-        self._pairs: set[tuple[str, str]] = set()
-        self._new_pairs = self._all_pairs = 0
         self._texts: OrderedDict[int, None] = OrderedDict()
         self._states: OrderedDict[int, tuple[int, str | None]] = OrderedDict()
         self._languages: dict[str, int] = {}
@@ -119,15 +125,14 @@ class HabitMeasures:
         found["code"] = "```" in text
         found["question"] = "?" in head or "\uff1f" in head
         found["exclamation"] = "!" in head or "\uff01" in head
-        found["capitals"] = len(words) > 2 and 2 * len(_WORDS_IN_CAPITALS.findall(head)) > min(len(words), 60)
+        found["capitals"] = len(words) > 2 and not head[2:12].islower() and _shouts(head, len(words))
         for attitude in ATTITUDES:
             if attitude not in ("decline", "waiting"):
                 found[attitude] = traits.has(attitude)
         found["waiting"] = traits.has("waiting") and WAITS.search(lower) is not None
         found["refusal"] = refuses(lower, traits)
         found["length"] = len(words)
-        arguments = " ".join(action.arguments[:_LONG_TEXT] for action in step.actions[:8]).lower()
-        if not any(word in arguments for word in words[:_SENSE]):
+        if not self._names_its_call(step):
             found["brevity"] = len(words)
         if words:
             found["numbers"] = len(words) > 3 and 2 * words.count("0") > len(words)
@@ -135,37 +140,30 @@ class HabitMeasures:
             return
         repeated = 0 if "0" in words else len(words) - 3 - len(step.grams)
         found["stuck"] = repeated >= 8 and 5 * repeated > len(words)
-        found["characters"] = head.isascii() and 2 * sum(len(word) == 1 and word != "0" for word in words) > len(words)
+        found["characters"] = head.isascii() and 2 * len(
+            [word for word in words if len(word) == 1 and word != "0"]
+        ) > len(words)
         found["function words"] = traits.function_words / len(words)
         found["known words"] = self._known_share(words)
-        self._add_order(words, traits, found)
+        found["broken order"] = _is_broken(words)
         found["same text"] = self._same_text(words)
         self._add_language(step.language, found)
 
+    @staticmethod
+    def _names_its_call(step: ObservedStep) -> bool:
+        """Whether a short text says what its own call is about."""
+        if not step.actions or len(step.words) > _SENSE:
+            return False
+        arguments = " ".join(action.arguments[:_LONG_TEXT] for action in step.actions[:8]).lower()
+        return any(word in arguments for word in step.words)
+
     def _known_share(self, words: list[str]) -> float:
         known, before = self._known, self._known_before
-        share = sum(word in known or word in before for word in words) / len(words)
+        share = len([word for word in words if word in known or word in before]) / len(words)
         known.update(words)
         if len(known) > _MOST_KNOWN:
             self._known, self._known_before = set(), known
         return share
-
-    def _add_order(self, words: list[str], traits: WordTraits, found: dict[str, float]) -> None:
-        """The share of neighbouring function words that were never neighbours before: grammar has few such pairs."""
-        each = traits.each
-        pairs = {(words[at], words[at + 1]) for at in range(len(each) - 1) if each[at] & each[at + 1] & FUNCTION}
-        if pairs:
-            self._new_pairs += len(pairs - self._pairs)
-            self._all_pairs += len(pairs)
-            if self._all_pairs >= _PAIRS:
-                found["new order"] = self._new_pairs / self._all_pairs
-                self._new_pairs = self._all_pairs = 0
-        found["broken order"] = words[-1] in _NEVER_LAST or any(
-            one in _BEFORE_A_NOUN and two in _NO_NOUN for one, two in pairs
-        )
-        self._pairs |= pairs
-        if len(self._pairs) > _MOST_KNOWN:
-            self._pairs = pairs
 
     def _same_text(self, words: list[str]) -> bool:
         key = hash(frozenset(words))

@@ -4,7 +4,7 @@ import re
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 
-from gametape.watch.lexicon import FUNCTION, word_traits
+from gametape.watch.lexicon import FUNCTION
 from gametape.watch.monitors.monitor import SENTENCE, WINDOW, CountedWindow, Evidence, Examples
 from gametape.watch.normalised import normalised
 from gametape.watch.observed_step import ObservedStep
@@ -130,7 +130,8 @@ def topic_words(step: ObservedStep) -> Iterable[str]:
     if len(step.words) < SENTENCE:
         return ()
     about = " ".join(action.arguments[:1000] for action in step.actions[:8]).lower()
-    return (word for word in step.words if len(word) > 2 and not word_traits(word) & FUNCTION and word not in about)
+    each = zip(step.words, step.traits.each, strict=True)
+    return [word for word, traits in each if not traits & FUNCTION and len(word) > 2 and word not in about]
 
 
 def step_marks(step: ObservedStep) -> Iterable[str]:
