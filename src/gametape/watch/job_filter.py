@@ -15,7 +15,7 @@ from gametape.watch.observed_step import ObservedStep
 _LAST, _ALIKE = 12, 3
 """Among so many steps, so many were like this one: a job."""
 _LONGEST = 200
-"""Steps of one kind in a row that get on; after that they are looked at again."""
+"""Steps in a row of jobs and series; after that they are looked at as others are."""
 _MOST_WAITS = 30
 _MOST_FILES = 400
 
@@ -29,9 +29,10 @@ class _Jobs:
         self.actions: OrderedDict[int, None] = OrderedDict()
         self.files: OrderedDict[str, None] = OrderedDict()
         self.courses: OrderedDict[int, Course] = OrderedDict()
-        self.lately: deque[bool] = deque(maxlen=_LONGEST)
         self.recent: deque[bool] = deque(maxlen=_LAST)
         self.waits = 0
+        self.on = 0
+        """Steps in a row that were part of a job or a series."""
 
     def is_series(self, form: NormalisedStep) -> bool:
         """Whether one tool works on one file, with arguments that are new."""
@@ -83,8 +84,7 @@ class JobFilter:
             return Work.OTHER
         jobs, form = self._sessions.of(step.session), normalised(step)
         series, job = jobs.is_series(form), jobs.is_job(form)
-        jobs.lately.append(series or job)
         jobs.recent.append(series or job)
-        if len(jobs.lately) == _LONGEST and all(jobs.lately):
-            return Work.OTHER
-        return Work.JOB if job else Work.SERIES if sum(jobs.recent) > _ALIKE else Work.OTHER
+        work = Work.JOB if job else Work.SERIES if sum(jobs.recent) > _ALIKE else Work.OTHER
+        jobs.on = jobs.on + 1 if work else 0
+        return Work.OTHER if jobs.on > _LONGEST else work

@@ -6,9 +6,10 @@ Each is a yes or no, or a number that the baseline makes one. `watch/habit_chann
 import re
 from collections import OrderedDict
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
-from gametape.watch.lexicon import ATTITUDES, WAITS, WordTraits, refuses
+from gametape.watch.lexicon import ATTITUDES, WAITS, refuses
 from gametape.watch.normalised import normalised
 from gametape.watch.observed_step import ObservedStep
 
@@ -89,9 +90,7 @@ def _shouts(text: str, words: int) -> bool:
 
 def _is_broken(words: list[str]) -> bool:
     """Whether something stands where no English sentence has it, as in shuffled text."""
-    return words[-1] in _NEVER_LAST or any(
-        [two in _NO_NOUN for one, two in zip(words, words[1:], strict=False) if one in _BEFORE_A_NOUN]
-    )
+    return words[-1] in _NEVER_LAST or any(two in _NO_NOUN for one, two in pairwise(words) if one in _BEFORE_A_NOUN)
 
 
 class HabitMeasures:
