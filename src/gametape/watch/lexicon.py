@@ -85,13 +85,15 @@ _STEMS = {
         "terminado acabado completat concluíd готов заверш"
     ),
     "decline": (
-        "can't can’t cannot can not won't won’t unable able afraid sorry refus declin beyond impossib rather give "
+        "must possible can't can’t cannot can not won't won’t unable able afraid sorry refus declin beyond impossib "
+        "rather give "
         "quit stop nicht leider ablehn weiger pas impossible puedo siento niego posso riesco dispiace desculp "
         "consigo recus kan niet helaas nie niestety przykro inte ikke tyvärr maalesef üzgünüm không не сожален"
     ),
 }
 _WHOLE_STEMS = (
-    "can not give quit stop able pas kan niet nie inte ikke не rather ready let tell hold your when until "
+    "must possible can not give quit stop able pas kan niet nie inte ikke не rather ready let tell hold your when "
+    "until "
     "done fini danke dank tack posso puedo không standing прост"
 )
 _WHOLE = frozenset(_WHOLE_STEMS.split())
@@ -118,7 +120,9 @@ _REFUSES = re.compile(
             r"\bi(?:['’]m| am) (?:unable|not able|not going|not willing|giving up|stuck)\b",
             r"\bi (?:won['’]t|will not|refuse|decline|quit|give up|(?:must|have to|need to) (?:stop|decline|refuse))\b",
             r"\bi(?:['’]d| would| will|['’]ll) (?:rather not|prefer not|have to (?:stop|decline|pass))",
-            r"\bnot something (?:that )?i\b|\b(?:beyond|outside)(?: of)? (?:my|what i)\b|\bimpossible for me\b",
+            r"\b(?:not |im)possible for me\b|\b(?:that|this|it)(?:['’]s| is) not possible\b"
+            r"|m['’]est impossible",
+            r"\bnot something (?:that )?i\b|\b(?:beyond|outside)(?: of)? (?:my|what i)\b",
             r"\bsorry, but\b|\b(?:unable|not able) to (?:help|assist|continue|comply|proceed|go on|do|complete)\b",
             r"\bich (?:kann|werde|darf|möchte|will)\b" + _NEAR + r"nicht\b|\b(?:kann|werde) ich\b" + _NEAR + r"nicht\b",
             r"\b(?:kann|geht)\b"
