@@ -94,6 +94,8 @@ evidence-threads: setup ## a thread of ten thousand turns, and a rollout of two 
 
 evidence-watch: setup ## collapses, natural text, the promise, speed, memory, a policy made to collapse (hours)
 	$(BIN)/python benchmarks/watch.py collapses
+	$(BIN)/python benchmarks/watch_detection.py chosen
+	$(BIN)/python benchmarks/watch_detection.py held-out --first-seed 20000
 	$(BIN)/python benchmarks/watch.py natural
 	$(BIN)/python benchmarks/watch.py guarantee
 	$(BIN)/python benchmarks/watch.py throughput

@@ -44,8 +44,8 @@ COLLAPSES: dict[str, tuple[set[str], Callable[[ObservedStep, int], ObservedStep]
         ),
     ),
     "file": (
-        {"subject"},
-        lambda seen, n: replace(seen, actions=(ObservedAction.of("edit", {"path": "a/b.py", "line": n}),)),
+        {"loop"},
+        lambda seen, n: replace(seen, actions=(ObservedAction.of("edit", {"path": "a/b.py", "line": 7919 * n % 400}),)),
     ),
     "refusal": ({"refusal"}, _often(0.9, lambda _, seen: replace(seen, text=f"I cannot continue. {seen.text}"))),
     "curly refusal": ({"refusal"}, _often(0.9, lambda _, seen: replace(seen, text=f"I can’t do this. {seen.text}"))),

@@ -19,7 +19,7 @@ def test_alarms_in_a_row_are_one_episode() -> None:
         for number in range(1, 301)
         for episode in report.observe(LoggedStep(Path("log"), number, ObservedStep("Standing by.")))
     ]
-    assert begun[0] == "phrase"
+    assert "phrase" in begun
     assert len(begun) == len(set(begun))
     alarm = report.to_dict()["alarms"][0]
     assert alarm["times"] > 5

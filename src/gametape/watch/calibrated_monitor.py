@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from gametape.watch.detector import EDetector, tolerated_rate
+from gametape.watch.habit_channel import HabitChannel, HabitSpec
+from gametape.watch.job_filter import Work
 from gametape.watch.monitors.actions import Silence, SpendRate
 from gametape.watch.monitors.loops import ActionLoop
 from gametape.watch.monitors.monitor import WINDOW, Evidence, Monitor
 from gametape.watch.monitors.patterns import REFUSALS, TICS, Patterns
-from gametape.watch.monitors.takeover import Takeover, step_marks, topic_words, touched_subjects
+from gametape.watch.monitors.takeover import SubjectTakeover, Takeover, step_marks, topic_words
 from gametape.watch.monitors.text_repetition import Compression, PhraseFixation, TemplateCollapse, VocabularyDrift
 from gametape.watch.observed_step import ObservedStep
 
@@ -37,6 +39,10 @@ class MonitorSpec:
     quantile: float | None = None
     factor: float = 1.0
     rate_before_baseline: float | None = None
+    within: Work = Work.SERIES
+    """Up to which kind of work steps are looked at (`watch/job_filter.py`)."""
+    min_cut_of_lines: float | None = None
+    """`min_cut` where a line of a text is a step: lines are more alike than steps."""
     window: int | None = None
     """How many earlier steps the statistic counts among, where it counts steps: then the cut is a share of them."""
 
@@ -45,31 +51,43 @@ class MonitorSpec:
         """Whether the monitor needs a baseline."""
         return self.quantile is not None or self.window is not None
 
-    def cut_for(self, statistics: Sequence[float]) -> float:
+    def channel(self) -> "CalibratedMonitor":
+        return CalibratedMonitor(self)
+
+    def cut_for(self, statistics: Sequence[float], of_lines: bool = False) -> float:
+        least = self.min_cut_of_lines if of_lines and self.min_cut_of_lines is not None else self.min_cut
         if self.quantile is None or not statistics:
-            return self.min_cut
+            return least
         ordered = sorted(statistics)
         usual = ordered[min(len(ordered) - 1, int(self.quantile * len(ordered)))]
-        return max(self.factor * usual, self.min_cut)
+        return max(self.factor * usual, least)
 
 
-def monitor_specs(tics: Sequence[str] = TICS) -> tuple[MonitorSpec, ...]:
+ChannelSpec = MonitorSpec | HabitSpec
+
+
+def monitor_specs(tics: Sequence[str] = TICS) -> tuple[ChannelSpec, ...]:
     """Every monitor, with rates that natural but repetitive text stays below (`benchmarks/watch.py natural`)."""
-    like_the_last = partial(MonitorSpec, min_cut=29.5, quantile=0.9, factor=1.5, min_rate=0.2, window=WINDOW)
-    taken_over = partial(MonitorSpec, min_cut=27.5, min_rate=0.2, window=WINDOW)
+    like_the_last = partial(
+        MonitorSpec, min_cut=16.5, min_cut_of_lines=29.5, quantile=0.9, factor=1.5, min_rate=0.2, window=WINDOW
+    )
+    taken_over = partial(MonitorSpec, min_cut=16.5, min_cut_of_lines=27.5, min_rate=0.2, window=WINDOW)
     return (
         like_the_last("phrase", PhraseFixation),
         like_the_last("template", TemplateCollapse),
         MonitorSpec("compression", Compression, min_cut=1.5, quantile=0.9, factor=1.3, min_rate=0.6),
         MonitorSpec("vocabulary", VocabularyDrift, min_cut=4.0, quantile=0.9, factor=2.0, min_rate=0.6),
-        taken_over("word", lambda: Takeover(topic_words, "word")),
-        MonitorSpec("tic", lambda: Patterns(tics), min_cut=0.5, min_rate=0.06),
-        taken_over("new tic", lambda: Takeover(step_marks, "tic")),
-        MonitorSpec("silence", Silence, min_cut=0.5, min_rate=0.3),
-        taken_over("subject", lambda: Takeover(touched_subjects, "subject")),
-        MonitorSpec("loop", ActionLoop, min_cut=0.5, min_rate=0.3, rate_before_baseline=0.5),
-        MonitorSpec("refusal", lambda: Patterns(REFUSALS), min_cut=0.5, min_rate=0.1, rate_before_baseline=0.3),
-        MonitorSpec("spend", SpendRate, min_cut=0.0, quantile=0.9, factor=3.0, min_rate=0.3),
+        taken_over("word", lambda: Takeover(topic_words, "word", by_language=True)),
+        MonitorSpec("tic", lambda: Patterns(tics), min_cut=0.5, min_rate=0.06, within=Work.JOB),
+        taken_over("new tic", lambda: Takeover(step_marks, "tic", by_language=True)),
+        MonitorSpec("silence", Silence, min_cut=0.5, min_rate=0.3, within=Work.OTHER),
+        MonitorSpec("subject", SubjectTakeover, min_cut=27.5, min_rate=0.6, window=WINDOW),
+        MonitorSpec("loop", ActionLoop, min_cut=0.5, min_rate=0.3, rate_before_baseline=0.5, within=Work.JOB),
+        MonitorSpec(
+            "refusal", lambda: Patterns(REFUSALS), min_cut=0.5, min_rate=0.1, rate_before_baseline=0.3, within=Work.JOB
+        ),
+        MonitorSpec("spend", SpendRate, min_cut=0.0, quantile=0.9, factor=3.0, min_rate=0.3, within=Work.JOB),
+        HabitSpec(),
     )
 
 
@@ -82,6 +100,7 @@ class CalibratedMonitor:
         self._learnt: list[float] = []
         self._cut = spec.min_cut
         self.saturated = False
+        self._of_lines = False
         self._lacking = 0
         """Statistics that were still missing when the baseline was over, as with a silent agent."""
         self._detector = EDetector(spec.rate_before_baseline) if spec.rate_before_baseline else None
@@ -103,6 +122,7 @@ class CalibratedMonitor:
 
     def learn(self, step: ObservedStep) -> bool:
         """Take a step as healthy. Returns whether the detector was updated, as it is with `rate_before_baseline`."""
+        self._of_lines = step.paragraph is not None
         statistic = self._monitor.update(step)
         if statistic is None:
             return False
@@ -117,7 +137,7 @@ class CalibratedMonitor:
         self._lacking = max(0, min(_AT_LEAST, steps) - len(self._learnt)) if spec.from_baseline else 0
         if self._lacking:
             return
-        self._cut = spec.cut_for(self._learnt)
+        self._cut = spec.cut_for(self._learnt, self._of_lines)
         rate = tolerated_rate([statistic > self._cut for statistic in self._learnt], spec.min_rate)
         if spec.window is not None:
             self.saturated = rate > _MOST_TOLERATED or self._cut >= spec.window
@@ -154,3 +174,7 @@ class CalibratedMonitor:
 
     def evidence(self) -> Evidence:
         return self._monitor.evidence()
+
+
+MonitorChannel = CalibratedMonitor | HabitChannel
+"""A running monitor of one kind or the other."""

@@ -4,7 +4,8 @@ from collections import OrderedDict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from gametape.watch.calibrated_monitor import CalibratedMonitor, MonitorSpec, monitor_specs
+from gametape.watch.calibrated_monitor import ChannelSpec, MonitorChannel, monitor_specs
+from gametape.watch.job_filter import JobFilter
 from gametape.watch.monitors.monitor import Evidence
 from gametape.watch.observed_step import ObservedStep
 
@@ -51,7 +52,7 @@ class MonitorSet:
         self,
         baseline: int = BASELINE,
         steps_to_false_alarm: int = STEPS_TO_FALSE_ALARM,
-        monitors: Sequence[MonitorSpec] | None = None,
+        monitors: Sequence[ChannelSpec] | None = None,
     ) -> None:
         self._specs = monitor_specs() if monitors is None else tuple(monitors)
         self._baseline = baseline
@@ -78,12 +79,13 @@ class MonitorSet:
             if model.learnt == self._baseline:
                 model.settle()
         elif model.lists.looked_at(step):
-            updated = [channel for channel in model.channels if channel.update(step)]
+            work = model.jobs.work_of(step)
+            updated = [channel for channel in model.channels if work <= channel.spec.within and channel.update(step)]
         else:
             updated = []
         return [self._alarm(channel) for channel in updated if channel.value >= self.threshold]
 
-    def _alarm(self, channel: CalibratedMonitor) -> BehaviourAlarm:
+    def _alarm(self, channel: MonitorChannel) -> BehaviourAlarm:
         alarm = BehaviourAlarm(channel.spec.name, self.steps, channel.value, self.threshold, channel.evidence())
         channel.restart()
         return alarm
@@ -104,7 +106,7 @@ class MonitorSet:
         return self._models[name]
 
     @property
-    def channels(self) -> Sequence[CalibratedMonitor]:
+    def channels(self) -> Sequence[MonitorChannel]:
         """The monitors of the model of the last step, or of the one that will be first."""
         return self._speaker.channels
 
@@ -153,16 +155,18 @@ class ListFilter:
 class _Model:
     """The monitors of one model."""
 
-    def __init__(self, monitors: Sequence[MonitorSpec]) -> None:
-        self.channels = [CalibratedMonitor(kind) for kind in monitors]
+    def __init__(self, monitors: Sequence[ChannelSpec]) -> None:
+        self.channels = [kind.channel() for kind in monitors]
         self.learnt = 0
         self.settled = False
         self.lists = ListFilter()
+        self.jobs = JobFilter()
 
-    def learn(self, step: ObservedStep) -> list[CalibratedMonitor]:
+    def learn(self, step: ObservedStep) -> list[MonitorChannel]:
         self.learnt += 1
         self.lists.learn(step)
-        return [channel for channel in self.channels if channel.learn(step)]
+        work = self.jobs.work_of(step)
+        return [channel for channel in self.channels if work <= channel.spec.within and channel.learn(step)]
 
     def settle(self) -> None:
         for channel in self.channels:

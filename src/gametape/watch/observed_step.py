@@ -9,6 +9,7 @@ from typing import Any
 
 from gametape.core.step import Step
 from gametape.core.trajectory import Trajectory
+from gametape.watch.lexicon import WordTraits
 from gametape.watch.text_features import Ngram, fingerprint, normalised_words, word_ngrams
 
 _MOST_CHARACTERS = 20_000
@@ -58,6 +59,15 @@ class ObservedStep:
     @cached_property
     def fingerprint(self) -> int:
         return fingerprint(self.words)
+
+    @cached_property
+    def traits(self) -> WordTraits:
+        return WordTraits(self.words)
+
+    @cached_property
+    def language(self) -> str | None:
+        """The language of the text, where there is telling."""
+        return self.traits.language(self.text)
 
     @property
     def silent(self) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from gametape.core.step import Step
 from gametape.watch.monitors.monitor import Evidence
+from gametape.watch.normalised import normalised
 from gametape.watch.observed_step import ObservedAction, ObservedStep, plain_text
 
 TIMES = 3
@@ -21,6 +22,8 @@ IN_A_ROW = 5
 """So many steps in a row that do the same with the same result are an alarm; so are twice, four times ... as many."""
 REPEATED = "repeated call"
 """The name of the alarm about one call that is made again and again with the same result."""
+WAITS_IN_A_ROW = 20
+"""The same for what waits, or asks how something is getting on."""
 _REMEMBERED = 60
 _MOST_SESSIONS = 64
 _DURATION = re.compile(r"\bin \d+(?:\.\d+)? ?(?:m?s|seconds)\b")
@@ -85,7 +88,9 @@ class RepeatedSteps:
         self._sessions.move_to_end(step.session)
         if len(self._sessions) > _MOST_SESSIONS:
             self._sessions.popitem(last=False)
-        rounds, rest = divmod(times, IN_A_ROW)
+        if times < IN_A_ROW:
+            return None
+        rounds, rest = divmod(times, WAITS_IN_A_ROW if normalised(step).waits else IN_A_ROW)
         if not rounds or rest or rounds & (rounds - 1):
             return None
         return {"call": f"{step.actions[0].tool} {step.actions[0].arguments}"[:200], "times": times}

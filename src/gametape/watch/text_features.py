@@ -13,7 +13,7 @@ _EDGES = ".,;:!?'\"`()[]{}<>*_-"
 _SAYS = re.compile(r"\w")
 _MARK = re.compile(
     r"(?![\w\s,'\"()/=])(?:"  # with which none begins, and which most of a text is
-    r"\\\w+|</?\w+>|<\|\w+\|>|\*\*|```|[!?]{2,}|\.{3,}(?!\w)|\${1,2}|~+|[:;]-?[)(D]|[^\x00-\x7f\w\s]+)"
+    r"\\\w+|</?\w+>|<\|\w+\|>|\*\*|```|[!?]{2,}|\.{3,}(?!\w)|\${1,2}|~+|[:;]-?[)(D]|[^\x00-\x7f\w\s\u00a1-\u00bf\u2010-\u2027\u3000-\u303f\uff00-\uffef]+)"
 )
 """Markup, formulas, emphasis, emoji and the like; ordinary punctuation says nothing."""
 _MOST_WORDS = 400

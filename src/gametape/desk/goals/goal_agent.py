@@ -44,7 +44,7 @@ from gametape.record.loaded_task import LoadedTask
 from gametape.record.model_outcomes import record_outcomes
 from gametape.sandbox.backend import SandboxSpec
 from gametape.sandbox.snapshots.store import SnapshotStore
-from gametape.watch.breaker import BehaviourBreaker
+from gametape.watch.breaker import BREAKER_EVENT, BehaviourBreaker
 from gametape.watch.monitor_set import MonitorSet
 
 _POLL_SECONDS = 0.5
@@ -55,6 +55,8 @@ def max_turns_per_attempt(goal: Goal) -> int:
 
 
 _HANDED_OVER = "Another agent has worked on this before you, without success. You work on the files that it left."
+_TOLD = {"context_full": "ended early", BREAKER_EVENT: "became repetitive"}
+"""Events of an attempt that a person should know of."""
 
 
 @dataclass(frozen=True)
@@ -132,14 +134,14 @@ class GoalAgent:
         """What a person should know about the attempts."""
         limits = self._limits()
         turn_tokens = RolloutConfig(self.model, self._tools, limits=limits).turn_tokens
-        full = [
-            f"attempt {number} ended early: {event['detail']}"
+        told = [
+            f"attempt {number} {_TOLD[event['kind']]}: {event['detail']}"
             for number, steps in enumerate(self._steps_by_attempt(), start=1)
             for step in steps
             for event in step.gametape_extra.events or []
-            if event.get("kind") == "context_full"
+            if event.get("kind") in _TOLD
         ]
-        return [*cut_off_warnings(RolloutUsage(cut_off=cut_off), turn_tokens, limits.turn_tokens), *dict.fromkeys(full)]
+        return [*cut_off_warnings(RolloutUsage(cut_off=cut_off), turn_tokens, limits.turn_tokens), *dict.fromkeys(told)]
 
     def _steps_by_attempt(self) -> list[list[Step]]:
         attempts: list[list[Step]] = [[]]

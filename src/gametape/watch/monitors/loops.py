@@ -19,8 +19,12 @@ _OFTEN, _LAST = 24, 32
 """One action in so many of the last steps is a habit, whatever came of it."""
 _FAILURES = 6
 """The same failure on so many other files is no work on them."""
+_SAME_FAILURES = 8
+"""One tool that failed in the same way so often among the last steps is used in vain, whatever it was asked."""
 _BATCH = 100
 """The same done to so many files in a row, with the same result, is no job any longer."""
+_WAITS = 20
+"""So often something may be asked for that has not changed yet."""
 _PERIODS = range(3, 8)
 _ROUND_STEPS = 16
 _WRITES = re.compile(r"edit|write|patch|replace|create|insert|apply|commit")
@@ -59,6 +63,8 @@ class _Done:
         self.actions: deque[frozenset[str]] = deque(maxlen=_LAST)
         self.heads: deque[tuple[str, ...]] = deque(maxlen=_LAST)
         self.patterns: deque[int] = deque(maxlen=_BATCH)
+        self.failures: deque[int] = deque(maxlen=2 * _FAILURES)
+        self.waits = 0
 
 
 class ActionLoop:
@@ -80,12 +86,13 @@ class ActionLoop:
         done = self._done = self._sessions.of(step.session)
         form = normalised(step)
         at = done.states.get(form.state)
-        progress = self._progresses(done, form)
+        done.waits = done.waits + 1 if form.waits else 0
+        progress = self._progresses(done, form) or 0 < done.waits <= _WAITS
         seen = at is not None and not progress
         between = done.steps - at if at is not None else 0
         hardly_new = seen and 3 * sum(list(done.news)[len(done.news) - between :]) <= between
         new_file = bool(form.files) and any(file not in done.files for file in form.files)
-        in_vain = new_file and self._in_vain(done, form)
+        in_vain = (new_file and self._in_vain(done, form)) or done.failures.count(form.failure or 1) >= _SAME_FAILURES
         counts = hardly_new or in_vain or (not progress and self._is_habit(done, form, new_file))
         self._remember(done, form, news=not (seen or in_vain))
         if counts:
@@ -133,7 +140,7 @@ class ActionLoop:
                 continue
             last = heads[-long:]
             if last[period:] == last[:-period] and len(set(last[:period])) > 1:
-                if any(_WRITES.search(tool) for head in last[:period] for tool in head):
+                if any(_WRITES.search(tool.lower()) for head in last[:period] for tool in head):
                     return False
                 return len(form.action - done.actions[-period]) <= _SMALL
         return False
@@ -144,6 +151,7 @@ class ActionLoop:
         done.actions.append(form.action)
         done.heads.append(form.head)
         done.patterns.append(form.pattern if form.files else 0)
+        done.failures.append(form.failure)
         done.steps += 1
         done.states[form.state] = done.steps
         done.states.move_to_end(form.state)
