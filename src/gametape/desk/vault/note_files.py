@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gametape.core.errors import BadInput
+from gametape.record.directory_walk import walk
 
 FOLDERS = ("people", "projects", "agent")
 """The people one works with, the projects, and what the agent keeps for itself."""
@@ -69,7 +70,7 @@ def _walk(root: Path) -> Iterator[tuple[str, bytes]]:
     for folder in FOLDERS:
         if (root / folder).is_symlink():
             continue
-        for directory, directories, files in os.walk(root / folder, followlinks=False):
+        for directory, directories, files in walk(root / folder):
             directories[:] = sorted(name for name in directories if not name.startswith("."))
             for name in sorted(files):
                 file = Path(directory) / name
