@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from gametape.core.errors import BadInput, MissingDependency
-from gametape.desk.disk_full import disk_full_error
+from gametape.desk.storage_errors import damaged_database, storage_error
 from gametape.record.lock import locked
 
 _SECONDS_TO_WAIT_FOR_A_WRITER = 30
@@ -131,7 +131,7 @@ def open_database(home: Path, url: str) -> sa.Engine:
     try:
         (home / "desk").mkdir(parents=True, exist_ok=True)
         if is_sqlite(url):
-            Path(str(sa.make_url(url).database)).parent.mkdir(parents=True, exist_ok=True)
+            require_writable(Path(str(sa.make_url(url).database)))
         else:
             _migrate(home, url)
         engine = connect(url)
@@ -141,12 +141,35 @@ def open_database(home: Path, url: str) -> sa.Engine:
                 connection.execute(sa.text(f"PRAGMA user_version = {_shape()}"))
     except sa.exc.DBAPIError as error:
         address = sa.make_url(url)
-        raise disk_full_error(error, address.render_as_string()) or unreachable_error(address, error) from error
+        raise storage_error(error, address.render_as_string()) or unreachable_error(address, error) from error
     except OSError as error:
-        raise disk_full_error(error) or BadInput(f"{error.filename or home}: {error.strerror}") from error
+        raise storage_error(error) or BadInput(f"{error.filename or home}: {error.strerror}") from error
     if not is_sqlite(url):
         _claim(home, engine)
     return engine
+
+
+def require_writable(file: Path) -> None:
+    """SQLite writes beside its file even to read it. Raises `BadInput` where it could not."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    for place in (file, file.parent):
+        if place.exists() and not os.access(place, os.W_OK):
+            raise BadInput(f"{place}: the desk's database cannot be written; give --home another directory")
+
+
+def check_database(url: str) -> None:
+    """Read an SQLite database as a whole. Raises `DamagedDatabase`."""
+    if is_sqlite(url):
+        engine = connect(url)
+        try:
+            with engine.connect() as connection:
+                said = connection.scalar(sa.text("PRAGMA quick_check(1)"))
+        except sa.exc.DBAPIError as error:
+            raise storage_error(error, url) or unreachable_error(sa.make_url(url), error) from error
+        finally:
+            engine.dispose()
+        if said != "ok":
+            raise damaged_database(url, said)
 
 
 def _migrate(home: Path, url: str) -> None:
