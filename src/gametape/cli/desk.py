@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from typing import Annotated
 
 import typer
 
@@ -68,6 +69,33 @@ def repair(home: Home = None, database: Database = None, as_json: AsJson = False
 
 def _rows(counts: dict[str, int]) -> str:
     return ", ".join(f"{count} of {table}" for table, count in counts.items()) or "nothing"
+
+
+@app.command()
+def digest(
+    hours: Annotated[float, typer.Option(min=0.1, max=8784, help="How far back it goes.")] = 24.0,
+    home: Home = None,
+    database: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tell what your agents did, what they cost, and what is worth a worry. No model is asked.
+
+    A heartbeat with `digest: true` tells it every day (docs/desk.md).
+
+    Example: gametape desk digest --hours 48
+    """
+    from gametape.desk.digest import last_hours
+    from gametape.watch.text_features import printable
+
+    with open_desk(home, database) as desk:
+        told = last_hours(desk, hours)
+    if as_json:
+        spent = [{"name": name, "tokens": tokens, "cost_usd": usd} for name, tokens, usd in told.spent]
+        sums = {"tokens": told.tokens, "cost_usd": told.cost_usd, "spent": spent}
+        emit_json({"since": told.since, "until": told.until, "did": told.did, **sums, "worries": told.worries})
+        return
+    for line in told.text.splitlines():
+        typer.echo(printable(line))
 
 
 @app.command()

@@ -60,7 +60,8 @@ class TickRecord:
     scheduled: float
     at: float
     outcome: str
-    """`asked`, `nothing` (asked, and the agent had nothing to say), `guard`, `budget`, `refused` or `failed`."""
+    """`asked`, `nothing` (asked, and the agent had nothing to say), `digest`, `guard`, `budget`, `refused` or
+    `failed`."""
     detail: str
     tokens: int
     cost_usd: float
@@ -187,6 +188,14 @@ def tick_log(desk: Desk, name: str, limit: int = 50) -> list[TickRecord]:
     query = sa.select(ticks).where(ticks.c.heartbeat == name).order_by(ticks.c.at.desc()).limit(limit)
     with desk.database.connect() as connection:
         return [TickRecord(**row) for row in reversed(connection.execute(query).mappings().all())]
+
+
+def last_with_outcome(desk: Desk, name: str, outcome: str) -> float | None:
+    """When the latest tick with this outcome was; None if there was none."""
+    query = sa.select(sa.func.max(ticks.c.at)).where(ticks.c.heartbeat == name, ticks.c.outcome == outcome)
+    with desk.database.connect() as connection:
+        at = connection.scalar(query)
+    return None if at is None else float(at)
 
 
 def spent_since(desk: Desk, name: str, moment: float) -> tuple[int, float]:
