@@ -30,7 +30,7 @@ from gametape.watch.breaker import BREAKER_EVENT
 from gametape.watch.costs import cost_report
 from gametape.watch.log_reader import LoggedStep
 from gametape.watch.monitor_set import MonitorSet, baseline_length
-from gametape.watch.observed_step import observed_step
+from gametape.watch.observed_step import observed_step, parse_number
 from gametape.watch.report import WatchReport
 from gametape.watch.text_features import one_line
 
@@ -38,6 +38,7 @@ HOURS = 24.0
 _MOST_STEPS = 1_000
 """The latest steps of a thread that its monitors are shown."""
 _LINE = 200
+_SPENT = ("tokens", "cost_usd")
 
 
 @dataclass
@@ -166,13 +167,18 @@ def _add_goals(digest: Digest, desk: Desk) -> None:
                 digest.local_only |= goal.local_only
         elif digest.since <= _written(directory) < digest.until:
             digest.local_only |= goal.local_only
-            attempts = result.get("attempts") or []
-            outcome = "reached" if result.get("reached") else f"not reached: {_short(end_text(result))}"
+            attempts = [attempt for attempt in _listed(result.get("attempts")) if isinstance(attempt, dict)]
+            why = end_text({"reason": result.get("reason"), "attempts": attempts})
+            outcome = "reached" if result.get("reached") else f"not reached: {_short(why)}"
             digest.did.append(f"{name}: {outcome}, {count_of(len(attempts), 'attempt')}")
             if not result.get("reached"):
                 digest.worries.append(f"{name}: {outcome}")
-            tokens = sum(int(attempt.get("tokens") or 0) for attempt in attempts)
-            digest.spent.append((name, tokens, sum(float(attempt.get("cost_usd") or 0.0) for attempt in attempts)))
+            tokens, usd = (sum(parse_number(attempt.get(key)) or 0.0 for attempt in attempts) for key in _SPENT)
+            digest.spent.append((name, round(tokens), usd))
+
+
+def _listed(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
 
 
 def _written(directory: GoalDirectory) -> float:
