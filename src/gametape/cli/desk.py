@@ -1,6 +1,7 @@
 """`gametape desk`: the process that runs goals, threads and heartbeats."""
 
 import asyncio
+import math
 import time
 from typing import Annotated
 
@@ -84,9 +85,12 @@ def digest(
 
     Example: gametape desk digest --hours 48
     """
+    from gametape.core.errors import BadInput
     from gametape.desk.digest import last_hours
     from gametape.watch.text_features import printable
 
+    if math.isnan(hours):
+        raise BadInput("--hours: expected a number of hours")
     with open_desk(home, database) as desk:
         told = last_hours(desk, hours)
     if as_json:

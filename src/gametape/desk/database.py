@@ -1,8 +1,10 @@
 """The desk's own tables, in the same database as those of the workflow engine: one SQLite file, or PostgreSQL."""
 
 import os
+import sqlite3
 import zlib
 from collections.abc import Mapping
+from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -131,17 +133,19 @@ def open_database(home: Path, url: str) -> sa.Engine:
     try:
         (home / "desk").mkdir(parents=True, exist_ok=True)
         if is_sqlite(url):
-            require_writable(Path(str(sa.make_url(url).database)))
+            _make_once(home, Path(str(sa.make_url(url).database)))
         else:
-            _migrate(home, url)
+            with locked(home / "desk" / "preparing.lock"):
+                _prepare(url)
         engine = connect(url)
         if is_sqlite(url) and not _is_ready(engine):
-            _migrate(home, url)
-            with engine.begin() as connection:
-                connection.execute(sa.text(f"PRAGMA user_version = {_shape()}"))
+            with locked(home / "desk" / "preparing.lock"):
+                _prepare(url)
     except sa.exc.DBAPIError as error:
         address = sa.make_url(url)
         raise storage_error(error, address.render_as_string()) or unreachable_error(address, error) from error
+    except sqlite3.Error as error:
+        raise storage_error(error, url) or unreachable_error(sa.make_url(url), error) from error
     except OSError as error:
         raise storage_error(error) or BadInput(f"{error.filename or home}: {error.strerror}") from error
     if not is_sqlite(url):
@@ -172,16 +176,41 @@ def check_database(url: str) -> None:
             raise damaged_database(url, said)
 
 
-def _migrate(home: Path, url: str) -> None:
+def _make_once(home: Path, file: Path) -> None:
+    """Make a new SQLite database beside its place and move it there whole: one whose making was cut off, by a kill or
+    a full disk, could not be made ready any more."""
+    require_writable(file)
+    if _is_begun(file):
+        return
+    with locked(home / "desk" / "preparing.lock"):
+        if _is_begun(file):
+            return
+        new = file.with_name(f"{file.name}.new")
+        for left in file.parent.glob(f"{new.name}*"):
+            left.unlink()
+        _prepare(f"sqlite:///{new}")
+        with closing(sqlite3.connect(new)) as database:
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        new.replace(file)
+
+
+def _is_begun(file: Path) -> bool:
+    return file.exists() and file.stat().st_size > 0
+
+
+def _prepare(url: str) -> None:
+    """Create or upgrade the tables."""
     from gametape.desk.workflow_engine import migrate  # noqa: PLC0415 - slow to import, and seldom needed
 
-    with locked(home / "desk" / "preparing.lock"):
-        migrate(url)
-        engine = connect(url)
-        try:
-            TABLES.create_all(engine)
-        finally:
-            engine.dispose()
+    migrate(url)
+    engine = connect(url)
+    try:
+        TABLES.create_all(engine)
+        if is_sqlite(url):
+            with engine.begin() as connection:
+                connection.execute(sa.text(f"PRAGMA user_version = {_shape()}"))
+    finally:
+        engine.dispose()
 
 
 def _is_ready(engine: sa.Engine) -> bool:
