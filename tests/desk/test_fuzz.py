@@ -25,7 +25,7 @@ BEAT = (
 )
 SETTINGS = '[notify]\ncommand = ["true"]\n[outbox]\nwebhook = "http://127.0.0.1:1/x"\n'
 NOTE = "# Bob\n\n- [ ] ask about lunch\n- [x] done @2026-01-02\n[[agent/other]]\n"
-QUICK, ALL = 300, 10_000
+QUICK, ALL = 200, 10_000
 FOUND = (349, 367, 606, 713, 1710, 1966, 2040, 2380, 2511, 3867, 4160, 4295, 7518)
 """Seeds of inputs that once ended in a traceback."""
 
