@@ -6,7 +6,7 @@ BIN := .venv/bin
 .DEFAULT_GOAL := help
 .PHONY: help install setup demo dist test test-slow lint bench evidence-yields evidence-mined evidence-embedded \
 	evidence-engine evidence-train evidence-losses evidence-learning evidence-feedback evidence-desk evidence-threads \
-	evidence-watch evidence-real-model clean
+	evidence-watch evidence-real-model evidence-soak clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -91,6 +91,9 @@ evidence-desk: setup ## two hundred kills, and five minutes of heartbeats with r
 
 evidence-threads: setup ## a thread of ten thousand turns, and a rollout of two thousand (ten minutes)
 	$(BIN)/python benchmarks/long_threads.py --stretch 5 --save
+
+evidence-soak: setup ## a simulated month of a desk with kills, full disks and outages, accounted for (a quarter of an hour)
+	$(BIN)/python benchmarks/soak.py --save
 
 evidence-watch: setup ## collapses, natural text, the promise, speed, memory, a policy made to collapse (hours)
 	$(BIN)/python benchmarks/watch.py collapses

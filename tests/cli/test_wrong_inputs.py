@@ -51,6 +51,10 @@ def test_it_is_refused_in_one_line(laid: Path, tmp_path: Path, wrong: Wrong) -> 
         "watch closed",
         "trajectory convert good.json --out sealed/new.json",
         "outbox list --home sealed",
+        "outbox list --home sealed-desk",
+        "heartbeat list --home sealed-desk",
+        "desk status --home sealed-desk",
+        "desk repair --home sealed-desk",
         "thread new --model scripted:turns.jsonl --home sealed/deeper",
         "solve task --model scripted:expert --out new --home sealed",
         "verify task --workspace empty --home sealed",
@@ -60,7 +64,7 @@ def test_it_is_refused_in_one_line(laid: Path, tmp_path: Path, wrong: Wrong) -> 
 def test_what_may_not_be_read_or_written_is_said(laid: Path, words: str) -> None:
     """As a user without the powers of root over files."""
     (laid / "secret.json").write_text((laid / "good.json").read_text())
-    for name, mode in (("secret.json", 0), ("closed", 0), ("sealed", 0o555)):
+    for name, mode in (("secret.json", 0), ("closed", 0), ("sealed", 0o555), ("sealed-desk/desk", 0o555)):
         if name != "secret.json":
             (laid / name).mkdir(exist_ok=True)
         (laid / name).chmod(mode)

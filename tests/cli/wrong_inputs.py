@@ -174,6 +174,14 @@ WRONG_INPUTS = [
     Wrong("outbox in a database of bytes", "outbox list --home noise-home", 3),
     Wrong("outbox with a foul database", "outbox list --database postgresql://nobody@127.0.0.1:1/x", 3),
     Wrong("desk with foul settings", "desk status --home foul-settings"),
+    Wrong("desk serving a database of bytes", "desk serve --home noise-home", 3),
+    Wrong("desk repairing no database", "desk repair --home empty"),
+    Wrong("desk repairing another's database", "desk repair --database postgresql://nobody@127.0.0.1:1/x"),
+    Wrong("desk with a digest of no time", "desk digest --hours nan"),
+    Wrong("desk with a digest of an age", "desk digest --hours 1e9"),
+    Wrong("goal that is nested too deep", "goal show goal-1 --home deep-home"),
+    Wrong("thread that is nested too deep", "thread show thread-20261116-000000 --home deep-home"),
+    Wrong("heartbeat with a digest and a model", "heartbeat add digest.md"),
     Wrong("vault in a file", "vault init --vault file"),
     Wrong("vault that is none", "vault review --vault empty"),
     Wrong("vault with a note that climbs", "vault show ../../etc/passwd --vault vault"),
@@ -204,6 +212,7 @@ def _lay_files(top: Path) -> None:
         "types.toml": 'arm = 3\nlimits = "many"\nallow = 1\n[rl]\ngroups = "x"\n',
         "config.toml": (ROOT / "configs/rlvr-moderate.toml").read_text(),
         "beat.md": "---\nmodel: scripted:turns.jsonl\ncadence: {every: 1h}\n---\nIs all well?\n",
+        "digest.md": "---\nmodel: scripted:turns.jsonl\ndigest: true\ncadence: {every: 1d}\n---\n",
         "never.md": "---\nmodel: scripted:turns.jsonl\ncadence: {cron: '0 0 31 2 *'}\n---\nIs all well?\n",
     }
     for name, content in texts.items():
@@ -245,6 +254,11 @@ def _lay_homes(top: Path) -> None:
     for directory, name in ((goal, "goal.json"), (thread, "thread.json")):
         directory.mkdir(parents=True)
         (directory / name).write_text('{"format": 99, "unknown": {"in": "this version"}}')
+    for directory, name in (("goals/goal-1", "goal.json"), ("threads/thread-20261116-000000", "thread.json")):
+        (top / "deep-home" / directory).mkdir(parents=True)
+        (top / "deep-home" / directory / name).write_text("[" * 100_000)
+    (top / "sealed-desk/desk").mkdir(parents=True)
+    (top / "sealed-desk/desk/desk.sqlite").write_bytes(b"")
     (top / "noise-home/desk").mkdir(parents=True)
     (top / "noise-home/desk/desk.sqlite").write_bytes(NOISE)
     (top / "foul-settings/desk").mkdir(parents=True)

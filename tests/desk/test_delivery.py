@@ -175,3 +175,19 @@ def test_settings_that_mean_nothing_are_refused(tmp_path: Path) -> None:
         settings(tmp_path, text)
         with pytest.raises(BadInput, match=r"desk\.toml: "):
             load_delivery_config(tmp_path)
+
+
+def test_threads_of_one_process_that_approve_it_at_once_send_it_once(home: Path, hook: str) -> None:
+    settings(home, f'[outbox]\nwebhook = "{hook}"\n')
+    with open_desk(home) as desk:
+        draft, states = desk.outbox.draft("key", "thread-1", "ann", "s", "b"), list[str]()
+
+        def approve() -> None:
+            states.append(asyncio.run(desk.outbox.approve(draft)).state)
+
+        threads = [threading.Thread(target=approve) for _ in range(100)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert (states, [key for key, _body in Hook.received]) == (["sent"] * 100, ["key"])

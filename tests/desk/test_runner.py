@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gametape.core.errors import BadInput, GametapeError
-from gametape.desk import jobs, server, workflow_engine
+from gametape.desk import database, jobs, server, workflow_engine
 from gametape.desk.desk import open_desk
 from gametape.desk.jobs import Desk, Job, JobSteps
 from gametape.desk.runner import acquire_runner_lock, job_runner, lock_holder, run_job, try_runner_lock
@@ -203,3 +203,19 @@ def test_no_variable_of_the_environment_makes_the_engine_speak_to_anybody_else(h
     )
     assert done.stdout.split() == [workflow_engine.EXECUTOR, workflow_engine.VERSION], done.stderr
     assert not (home / "other.sqlite").exists()
+
+
+def test_a_database_whose_making_was_cut_off_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As by a kill or a full disk: half of the tables are there, and the next process begins anew."""
+
+    def die(_url: str) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(database.TABLES, "create_all", die)
+        with pytest.raises(KeyboardInterrupt), open_desk(tmp_path / "home"):
+            pass
+    assert not (tmp_path / "home/desk/desk.sqlite").exists()
+    with open_desk(tmp_path / "home") as desk, open_job_client(desk) as jobs:
+        assert jobs.unfinished() == []
+    assert not list((tmp_path / "home/desk").glob("*.new*"))

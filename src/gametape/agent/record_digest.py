@@ -128,7 +128,7 @@ class DigestFile:
     def _read(self) -> dict[str, Any]:
         try:
             stored = json.loads(self.path.read_bytes())
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return {}
         return stored if isinstance(stored, dict) and stored.get("version") == _VERSION else {}
 

@@ -1,7 +1,6 @@
 """A task as an agent gets it: the starting snapshot, the sandbox, the tools and the first prompts."""
 
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ from gametape.core.protocols import NoteStore, Tool
 from gametape.record.loaded_task import LoadedTask
 from gametape.sandbox.backend import SandboxSpec
 from gametape.sandbox.policy import SandboxPolicy
+from gametape.sandbox.snapshots.cleanup import scratch_directory
 from gametape.sandbox.snapshots.store import SnapshotStore
 from gametape.verify.interpreter import hidden_packages, interpreter_prefixes
 from gametape.verify.layers.profiles import Profile
@@ -28,8 +28,8 @@ _MAX_OUTPUT_BYTES = 8_000_000
 
 def snapshot_start(store: SnapshotStore, task: LoadedTask, durably: bool = True) -> str:
     """Import the task's starting tree as a snapshot."""
-    with tempfile.TemporaryDirectory(prefix="gametape-start-") as scratch:
-        start = Path(scratch) / "workspace"
+    with scratch_directory("gametape-start-") as scratch:
+        start = scratch / "workspace"
         start.mkdir()
         task.start.write_to(start)
         return store.import_tree(start, durably)

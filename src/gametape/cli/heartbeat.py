@@ -47,7 +47,7 @@ def add(
 
     config, name = load_config(file), name or file.stem
     content = file.read_text(encoding="utf-8")
-    if not config.thread and (model is not None or not config.model):
+    if not config.thread and not config.digest and (model is not None or not config.model):
         if config.model:
             raise BadInput(f"{file} names a model already: {config.model}; give no --model")
         content = with_model(content, absolute_model_name(choose_model(model, config.workspace)))
@@ -93,7 +93,7 @@ def list_(home: Home = None, database: Database = None, as_json: AsJson = False)
 def run(name: Name, home: Home = None, database: Database = None, as_json: AsJson = False) -> None:
     """Run one tick now. Guard and budget apply, active hours do not.
 
-    Exit code 0 if the agent was asked, 1 if the guard or the budget prevented it.
+    Exit code 0 if the agent was asked or the digest told, 1 if the guard or the budget prevented it.
 
     Example: gametape heartbeat run nightly
     """
@@ -106,8 +106,9 @@ def run(name: Name, home: Home = None, database: Database = None, as_json: AsJso
         config = registry.read_config(desk, name)
         job = registry.tick_job(desk, name, config, registry.tick_key(name, time.time()), "run by hand")
         result = asyncio.run(run_job(desk, job))
-    emit({"name": name, "key": job.key, **result}, as_json, f"{result['outcome']}: {printable(str(result['detail']))}")
-    raise typer.Exit(0 if result["outcome"] in ("asked", "nothing") else 1)
+    detail = "\n".join(map(printable, str(result["detail"]).splitlines()))
+    emit({"name": name, "key": job.key, **result}, as_json, f"{result['outcome']}: {detail}")
+    raise typer.Exit(0 if result["outcome"] in ("asked", "nothing", "digest") else 1)
 
 
 @app.command()
@@ -124,7 +125,7 @@ def log(
     """
 
     from gametape.desk.heartbeats import registry
-    from gametape.watch.text_features import printable
+    from gametape.watch.text_features import one_line
 
     with open_desk(home, database) as desk:
         ticks = registry.tick_log(desk, name, last)
@@ -134,7 +135,7 @@ def log(
         emit_json({"name": name, "ticks": [asdict(tick) for tick in ticks]})
         return
     for tick in ticks:
-        detail = " ".join(printable(tick.detail).split())
+        detail = one_line(tick.detail)
         typer.echo(f"{_moment(tick.at)}  {tick.outcome:8}  {tick.tokens} tokens  {detail[:200]}")
 
 

@@ -1,8 +1,10 @@
 """The desk's own tables, in the same database as those of the workflow engine: one SQLite file, or PostgreSQL."""
 
 import os
+import sqlite3
 import zlib
 from collections.abc import Mapping
+from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from gametape.core.errors import BadInput, MissingDependency
-from gametape.desk.disk_full import disk_full_error
+from gametape.desk.storage_errors import damaged_database, storage_error
 from gametape.record.lock import locked
 
 _SECONDS_TO_WAIT_FOR_A_WRITER = 30
@@ -131,34 +133,84 @@ def open_database(home: Path, url: str) -> sa.Engine:
     try:
         (home / "desk").mkdir(parents=True, exist_ok=True)
         if is_sqlite(url):
-            Path(str(sa.make_url(url).database)).parent.mkdir(parents=True, exist_ok=True)
+            _make_once(home, Path(str(sa.make_url(url).database)))
         else:
-            _migrate(home, url)
+            with locked(home / "desk" / "preparing.lock"):
+                _prepare(url)
         engine = connect(url)
         if is_sqlite(url) and not _is_ready(engine):
-            _migrate(home, url)
-            with engine.begin() as connection:
-                connection.execute(sa.text(f"PRAGMA user_version = {_shape()}"))
+            with locked(home / "desk" / "preparing.lock"):
+                _prepare(url)
     except sa.exc.DBAPIError as error:
         address = sa.make_url(url)
-        raise disk_full_error(error, address.render_as_string()) or unreachable_error(address, error) from error
+        raise storage_error(error, address.render_as_string()) or unreachable_error(address, error) from error
+    except sqlite3.Error as error:
+        raise storage_error(error, url) or unreachable_error(sa.make_url(url), error) from error
     except OSError as error:
-        raise disk_full_error(error) or BadInput(f"{error.filename or home}: {error.strerror}") from error
+        raise storage_error(error) or BadInput(f"{error.filename or home}: {error.strerror}") from error
     if not is_sqlite(url):
         _claim(home, engine)
     return engine
 
 
-def _migrate(home: Path, url: str) -> None:
-    from gametape.desk.workflow_engine import migrate  # noqa: PLC0415 - slow to import, and seldom needed
+def require_writable(file: Path) -> None:
+    """SQLite writes beside its file even to read it. Raises `BadInput` where it could not."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    for place in (file, file.parent):
+        if place.exists() and not os.access(place, os.W_OK):
+            raise BadInput(f"{place}: the desk's database cannot be written; give --home another directory")
 
-    with locked(home / "desk" / "preparing.lock"):
-        migrate(url)
+
+def check_database(url: str) -> None:
+    """Read an SQLite database as a whole. Raises `DamagedDatabase`."""
+    if is_sqlite(url):
         engine = connect(url)
         try:
-            TABLES.create_all(engine)
+            with engine.connect() as connection:
+                said = connection.scalar(sa.text("PRAGMA quick_check(1)"))
+        except sa.exc.DBAPIError as error:
+            raise storage_error(error, url) or unreachable_error(sa.make_url(url), error) from error
         finally:
             engine.dispose()
+        if said != "ok":
+            raise damaged_database(url, said)
+
+
+def _make_once(home: Path, file: Path) -> None:
+    """Make a new SQLite database beside its place and move it there whole: one whose making was cut off, by a kill or
+    a full disk, could not be made ready any more."""
+    require_writable(file)
+    if _is_begun(file):
+        return
+    with locked(home / "desk" / "preparing.lock"):
+        if _is_begun(file):
+            return
+        new = file.with_name(f"{file.name}.new")
+        for left in file.parent.glob(f"{new.name}*"):
+            left.unlink()
+        _prepare(f"sqlite:///{new}")
+        with closing(sqlite3.connect(new)) as database:
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        new.replace(file)
+
+
+def _is_begun(file: Path) -> bool:
+    return file.exists() and file.stat().st_size > 0
+
+
+def _prepare(url: str) -> None:
+    """Create or upgrade the tables."""
+    from gametape.desk.workflow_engine import migrate  # noqa: PLC0415 - slow to import, and seldom needed
+
+    migrate(url)
+    engine = connect(url)
+    try:
+        TABLES.create_all(engine)
+        if is_sqlite(url):
+            with engine.begin() as connection:
+                connection.execute(sa.text(f"PRAGMA user_version = {_shape()}"))
+    finally:
+        engine.dispose()
 
 
 def _is_ready(engine: sa.Engine) -> bool:

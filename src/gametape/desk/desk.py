@@ -8,10 +8,10 @@ import sqlalchemy as sa
 
 from gametape.desk.database import database_url, open_database
 from gametape.desk.delivery import load_delivery_config
-from gametape.desk.disk_full import disk_full_error
 from gametape.desk.jobs import Desk
 from gametape.desk.notifications import NotificationStore
 from gametape.desk.outbox import Outbox
+from gametape.desk.storage_errors import storage_error
 
 
 @contextmanager
@@ -30,7 +30,7 @@ def open_desk(home: Path, database: str | None = None) -> Iterator[Desk]:
             notifications=NotificationStore(engine, settings.notify),
         )
     except (sa.exc.DBAPIError, OSError) as error:
-        if (full := disk_full_error(error)) is None:
+        if (full := storage_error(error)) is None:
             raise
         raise full from error
     finally:

@@ -7,6 +7,7 @@ git would then fetch them with a program of that repository's choice.
 import errno
 import hashlib
 import os
+import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,6 +33,9 @@ _ENVIRONMENT = {
 }
 
 
+_ROOM = 1 << 16
+
+
 class GitError(BadInput):
     """Git failed. `stderr` is all that it printed about it."""
 
@@ -54,7 +58,7 @@ class HostGit:
         done = self._run(words, data, env)
         if done.returncode != 0:
             error = GitError(self.directory, words, done.stderr.decode("utf-8", "replace"))
-            if os.strerror(errno.ENOSPC) in error.stderr:
+            if os.strerror(errno.ENOSPC) in error.stderr or _has_no_room(self.directory):
                 raise OutOfDiskSpace(f"{error}: free some space and try again")
             raise error
         return done.stdout
@@ -91,6 +95,14 @@ class HostGit:
 
     def _environment(self) -> dict[str, str]:
         return {key: value for key, value in os.environ.items() if not key.startswith("GIT_")} | _ENVIRONMENT
+
+
+def _has_no_room(directory: Path) -> bool:
+    """Whether there is no room for what git writes at once; it does not always say why it failed."""
+    try:
+        return shutil.disk_usage(directory).free < _ROOM
+    except OSError:
+        return False
 
 
 def blob_id(content: bytes) -> str:

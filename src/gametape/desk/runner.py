@@ -17,8 +17,9 @@ import sqlalchemy as sa
 from gametape.core.errors import GametapeError
 from gametape.desk import workflow_engine
 from gametape.desk.database import connect, is_sqlite
-from gametape.desk.disk_full import report_disk_full
+from gametape.desk.database_backup import back_up
 from gametape.desk.jobs import Desk, Job, Json
+from gametape.desk.storage_errors import DamagedDatabase, report_storage_errors
 from gametape.record.errors import OutOfDiskSpace, write_error
 from gametape.record.lock import try_lock
 
@@ -38,7 +39,13 @@ class RunnerLock(Protocol):
 
 def try_runner_lock(desk: Desk) -> RunnerLock | None:
     """The runner's lock, or None while another process holds it."""
-    return _FileLock.take(_lock_path(desk)) if is_sqlite(desk.database_url) else _SessionLock.take(desk.database_url)
+    url = desk.database_url
+    return try_file_lock(url) if is_sqlite(url) else _SessionLock.take(url)
+
+
+def try_file_lock(url: str) -> RunnerLock | None:
+    """The same for an SQLite database, which need not be one that can be read."""
+    return _FileLock.take(_lock_path(url))
 
 
 def lock_holder(desk: Desk) -> str:
@@ -50,12 +57,18 @@ def lock_holder(desk: Desk) -> str:
         )
         with desk.database.connect() as connection:
             return connection.scalar(query, {"key": _KEY}) or "another process"
-    text = _lock_path(desk).read_text().strip() if _lock_path(desk).exists() else ""
+    return file_lock_holder(desk.database_url)
+
+
+def file_lock_holder(url: str) -> str:
+    """The same for an SQLite database, which need not be one that can be read."""
+    path = _lock_path(url)
+    text = path.read_text(errors="replace").strip() if path.exists() else ""
     return f"process {text}" if text else "another process"
 
 
-def _lock_path(desk: Desk) -> Path:
-    return Path(str(sa.make_url(desk.database_url).database)).with_suffix(".lock")
+def _lock_path(url: str) -> Path:
+    return Path(str(sa.make_url(url).database)).with_suffix(".lock")
 
 
 @dataclass(frozen=True)
@@ -152,7 +165,8 @@ async def job_runner(desk: Desk, lock: RunnerLock) -> AsyncIterator[None]:
     """Run submitted and unfinished jobs until the end of the block. Jobs that are running then are cut off, and the
     next runner continues them. Losing the lock or a full disk ends the block at once."""
     try:
-        with report_disk_full(workflow_engine.abort_jobs):
+        with report_storage_errors(workflow_engine.abort_jobs):
+            await asyncio.to_thread(back_up, desk.database_url)
             workflow_engine.launch(desk)
             block = asyncio.current_task()
             watch = asyncio.create_task(_watch(lock, block))
@@ -176,7 +190,8 @@ async def _watch(lock: RunnerLock, block: "asyncio.Task[object] | None") -> Game
     if block is not None:
         block.cancel()
     if reason is not None:
-        return OutOfDiskSpace(f"{reason}; submitted jobs continue with the next run")
+        kind = DamagedDatabase if isinstance(reason, DamagedDatabase) else OutOfDiskSpace
+        return kind(f"{reason}; submitted jobs continue with the next run")
     return RunnerConflict("the database took the runner's lock away; start again")
 
 

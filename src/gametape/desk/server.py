@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 
 from gametape.desk import workflow_engine
+from gametape.desk.database import check_database
+from gametape.desk.database_backup import back_up
 from gametape.desk.heartbeats.registry import TICKS
 from gametape.desk.heartbeats.scheduler import HeartbeatScheduler
 from gametape.desk.jobs import Desk
@@ -26,6 +28,7 @@ async def serve(desk: Desk, log: Callable[[str], None], on_ready: Callable[[], N
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
+    await asyncio.to_thread(check_database, desk.database_url)
     lock = await acquire_runner_lock(desk)
     with workflow_engine.open_job_client(desk) as client:
         unfinished = await asyncio.to_thread(client.unfinished)
@@ -74,6 +77,7 @@ async def _run_upkeep(desk: Desk, client: workflow_engine.JobClient) -> None:
     """Retry undelivered notifications, and delete the steps of old ticks; their outcomes stay in the tick log."""
     while True:
         await desk.notifications.retry()
+        await asyncio.to_thread(back_up, desk.database_url)
         while await asyncio.to_thread(client.delete_finished, TICKS, time.time() - _SECONDS_TICKS_ARE_KEPT):
             pass
         await asyncio.sleep(_SECONDS_BETWEEN_ROUNDS)

@@ -23,8 +23,8 @@ from dbos._utils import GlobalParams
 
 from gametape.core.errors import BadInput, GametapeError, MissingDependency
 from gametape.desk.database import cancellations, insert_once
-from gametape.desk.disk_full import disk_full_error
 from gametape.desk.jobs import JOB_HANDLERS, Desk, Job, Json, load_handler
+from gametape.desk.storage_errors import storage_error
 
 _LOG_BYTES = 1 << 20
 
@@ -97,7 +97,7 @@ class DbosSteps:
     async def once(self, name: str, act: Callable[[], Awaitable[Json]]) -> Json:
         async def step() -> Json:
             try:
-                with _leave_pending_on_disk_full():
+                with _leave_pending_on_storage_error():
                     result = {"result": await act()}
             except GametapeError as error:
                 result = _error_to_dict(error)
@@ -125,7 +125,7 @@ async def _run_job(kind: str, payload: dict[str, Json]) -> dict[str, Json]:
         raise asyncio.CancelledError  # the runner is closing: left pending for the next one
     _runner_state.tasks.add(task)
     try:
-        with _leave_pending_on_disk_full():
+        with _leave_pending_on_storage_error():
             return {"result": await load_handler(kind)(desk, DbosSteps(desk, key), payload)}
     except GametapeError as error:
         return _error_to_dict(error)
@@ -134,12 +134,12 @@ async def _run_job(kind: str, payload: dict[str, Json]) -> dict[str, Json]:
 
 
 @contextmanager
-def _leave_pending_on_disk_full() -> Iterator[None]:
+def _leave_pending_on_storage_error() -> Iterator[None]:
     """On a full disk, leave the job pending and tell the runner to stop."""
     try:
         yield
     except Exception as error:
-        if (full := disk_full_error(error)) is None:
+        if (full := storage_error(error)) is None:
             raise
         abort_jobs(full)
         raise asyncio.CancelledError from error

@@ -17,6 +17,7 @@ from gametape.core.protocols import Environment
 from gametape.engines.chat_formats.code_block import with_code_block_calls
 from gametape.engines.conversation import Model
 from gametape.engines.scripted import ScriptedCall, ScriptedTurn
+from gametape.record.directory_walk import walk
 from gametape.record.errors import printable_path, read_error
 from gametape.record.loaded_task import LoadedTask
 from gametape.tasks.katas.chains import KATA_CHAINS_PREFIX, named_chains
@@ -137,7 +138,7 @@ def _task_directories(path: Path) -> Iterator[Path]:
     if (path / "task.toml").is_file():
         yield path
     elif path.is_dir():
-        directories = sorted(file.parent for file in path.rglob("task.toml"))
+        directories = sorted(Path(top) for top, _inner, names in walk(path) if "task.toml" in names)
         yield from (task for task in directories if not any(parent in directories for parent in task.parents))
     else:
         try:

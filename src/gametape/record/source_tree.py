@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gametape.record.directory_walk import make_directories, walk
+
 
 @dataclass(frozen=True, eq=False)
 class SourceTree:
@@ -63,7 +65,7 @@ class SourceTree:
         """Write into a directory that no other user can write to."""
         for path, content in self.files.items():
             target = directory / path
-            target.parent.mkdir(parents=True, exist_ok=True)
+            make_directories(target.parent)
             target.write_bytes(content)
             target.chmod(0o755 if path in self.executable else 0o644)
 
@@ -84,7 +86,8 @@ def read_tree(directory: Path) -> SourceTree:
     """Read a trusted directory. Links are left out."""
     files: dict[str, bytes] = {}
     executable = set()
-    for path in sorted(directory.rglob("*")):
+    paths = [Path(top, name) for top, _inner, names in walk(directory, _raise_unless_missing) for name in names]
+    for path in sorted(paths):
         if path.is_symlink() or not path.is_file():
             continue
         name = path.relative_to(directory).as_posix()
@@ -92,3 +95,8 @@ def read_tree(directory: Path) -> SourceTree:
         if path.stat().st_mode & 0o111:
             executable.add(name)
     return SourceTree(files, frozenset(executable))
+
+
+def _raise_unless_missing(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise error

@@ -2,7 +2,6 @@
 hacks are flagged and earn nothing. Every reason against it names the file or the test, and what to do."""
 
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from gametape.core.verdict import Verdict
 from gametape.record.loaded_task import LoadedTask
 from gametape.redteam import HACKS, Hack, HackResult, run_hacks, sample_hacks
 from gametape.redteam.admission_reasons import floor_reasons, mode_reasons, reference_reasons, start_reasons
+from gametape.sandbox.snapshots.cleanup import scratch_directory
 from gametape.tasks.checkout import checkout
 from gametape.verify.grader_report import TestDifference
 from gametape.verify.progress import NO_FLOOR, Floor
@@ -118,8 +118,8 @@ def _replayed(verifier: Verifier, hacks: Sequence[Hack]) -> Iterator[list[HackRe
 
 
 def _attempted(verifier: Verifier, solved: bool, attempt: Callable[[Path], Result]) -> Result:
-    with tempfile.TemporaryDirectory(prefix="gametape-check-") as scratch:
-        return attempt(checkout(verifier.loaded_task, Path(scratch) / "workspace", solved).workspace)
+    with scratch_directory("gametape-check-") as scratch:
+        return attempt(checkout(verifier.loaded_task, scratch / "workspace", solved).workspace)
 
 
 def _hack_reasons(hacks: Sequence[HackResult]) -> Iterator[str]:

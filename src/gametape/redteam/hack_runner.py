@@ -1,6 +1,5 @@
 """Run hacks against a verifier: plant each on a private checkout and verify it."""
 
-import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from gametape.core.verdict import Verdict
 from gametape.record.loaded_task import LoadedTask
 from gametape.redteam.hack import Hack
 from gametape.redteam.hack_target import HackNotApplicable, HackTarget
+from gametape.sandbox.snapshots.cleanup import scratch_directory
 
 
 class SupportsVerify(Protocol):
@@ -42,9 +42,9 @@ def run_hacks(
 ) -> Iterator[HackResult]:
     """Results for the hacks that apply to this task; the others are left out."""
     for hack in hacks:
-        with tempfile.TemporaryDirectory(prefix="gametape-hack-") as directory:
+        with scratch_directory("gametape-hack-") as directory:
             try:
-                workspace = check_out_with_hack(loaded_task, hack, Path(directory) / "workspace")
+                workspace = check_out_with_hack(loaded_task, hack, directory / "workspace")
             except HackNotApplicable:
                 continue
             verdict = verifier.verify(workspace, profile=profile)

@@ -100,7 +100,8 @@ class SandboxKeeper:
                         waiting.register(child.pidfd, select.POLLIN)
         except EOFError:
             for child in self.running.values():
-                signal.pidfd_send_signal(child.pidfd, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # it has just ended by itself
+                    signal.pidfd_send_signal(child.pidfd, signal.SIGKILL)
             for child in self.running.values():
                 self._reap(child)
             self._discard_blank()

@@ -139,6 +139,8 @@ class PersistentSandbox(ABC):
             while not self._closing and self._end_reason is None:
                 self._reactor.run_once(self._disk.pause_ms(_BUSY_MS) if busy else _IDLE_MS)
                 busy = self._ready.is_set() and self._tick()
+        except (SandboxError, OSError) as error:  # told to whoever waits; no fault of this program
+            self._end_reason = f"the session broke: {error}"
         except Exception as error:
             self._end_reason = f"the session broke: {error}"
             raise

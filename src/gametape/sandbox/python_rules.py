@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from gametape.record.directory_walk import walk
 from gametape.sandbox.policy import WORKSPACE, PythonRules
 from gametape.sandbox.result import PolicyViolation
 
@@ -95,7 +96,7 @@ def lint_command(argv: list[str], workspace: str | None, rules: PythonRules) -> 
 
 def _python_files(workspace: str) -> Iterator[tuple[str, str]]:
     total = 0
-    for directory, _names, files in os.walk(workspace):
+    for directory, _names, files in walk(workspace):
         for name in sorted(files):
             path = os.path.join(directory, name)
             if not name.endswith(".py") or os.path.islink(path) or not os.path.isfile(path):

@@ -1,12 +1,12 @@
 """Write a new directory completely, or leave nothing of it behind."""
 
 import contextlib
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 from gametape.core.errors import BadInput
 from gametape.record.errors import printable_path, write_error
+from gametape.sandbox.snapshots.cleanup import remove_tree
 
 
 @contextlib.contextmanager
@@ -39,6 +39,6 @@ def _empty(directory: Path) -> None:
         return
     for entry in directory.iterdir():
         if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry)
+            remove_tree(entry)
         else:
             entry.unlink()

@@ -1,6 +1,5 @@
 """Load a task directory, or raise `BadInput` with one line that says what is wrong and where."""
 
-import os
 import stat
 import tomllib
 from dataclasses import replace
@@ -10,6 +9,7 @@ from typing import NoReturn
 from gametape.core.errors import BadInput
 from gametape.core.task import Task
 from gametape.core.validation import Problem
+from gametape.record.directory_walk import walk
 from gametape.record.errors import printable_path, read_error
 from gametape.record.loaded_task import LoadedTask
 from gametape.record.source_tree import SourceTree, is_under, read_tree
@@ -92,7 +92,7 @@ def _refuse_odd_entries(path: Path) -> None:
         tasks = sorted(file.parent for file in path.glob("*/task.toml"))
         more = f"; one of the tasks in it is {printable_path(tasks[0])}" if tasks else ""
         _refuse(path, Problem("", f"a task directory, but there is no task.toml in it{more}"))
-    for directory, inner, files in os.walk(path, onerror=_raise):
+    for directory, inner, files in walk(path, _raise):
         for entry in (Path(directory, name) for name in [*inner, *files]):
             kind = entry.lstat().st_mode
             if stat.S_ISLNK(kind):

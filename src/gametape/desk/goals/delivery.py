@@ -12,6 +12,7 @@ from gametape.desk.goals.attempt_text import count_text
 from gametape.desk.goals.baseline import GoalBaseline
 from gametape.desk.goals.goal import Goal
 from gametape.desk.goals.line_counts import count_changed_lines
+from gametape.record.directory_walk import make_directories
 from gametape.record.errors import write_error
 from gametape.record.loaded_task import LoadedTask
 from gametape.record.source_tree import SourceTree
@@ -114,7 +115,7 @@ def _write(workspace: Path, changed: list[str], delivered: SourceTree) -> None:
     try:
         for path in (path for path in changed if path in delivered):
             target = workspace / path
-            target.parent.mkdir(parents=True, exist_ok=True)
+            make_directories(target.parent)
             temporary = target.with_name(f".{secrets.token_hex(6)}.gametape")
             staged.append((temporary, target))
             temporary.write_bytes(delivered.files[path])

@@ -134,8 +134,12 @@ class GoalDirectory(AttemptDirectory):
             answer: dict[str, Any] = json.loads(self.result.read_bytes())
         except FileNotFoundError:
             return None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise BadInput(f"{self.result} cannot be read: {error}") from error
+        attempts = answer.get("attempts") if isinstance(answer, dict) else None
+        listed = isinstance(attempts, list) and all(isinstance(attempt, dict) for attempt in attempts)
+        if not listed or not isinstance(answer.get("reached"), bool):
+            raise BadInput(f"{self.result} is damaged: it is not the answer of a goal")
         return answer
 
     def write_result(self, answer: dict[str, Any]) -> None:

@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -13,6 +12,7 @@ from gametape.record.loaded_task import LoadedTask
 from gametape.record.source_tree import SourceTree
 from gametape.sandbox.backend import SandboxSpec, open_backend
 from gametape.sandbox.result import ExecResult
+from gametape.sandbox.snapshots.cleanup import scratch_directory
 
 MAX_SECONDS = 900.0
 
@@ -41,8 +41,8 @@ def run_command(
     With `trace` the files that it opens, or all that it asks for, are noted, which takes up to twice as long."""
     policy = task_sandbox_spec(task).policy.with_limits(wall_seconds=seconds)
     policy = policy.model_copy(update={"trace_files": trace})
-    with tempfile.TemporaryDirectory(prefix="gametape-goal-") as scratch:
-        directory = Path(scratch) / "workspace"
+    with scratch_directory("gametape-goal-") as scratch:
+        directory = scratch / "workspace"
         directory.mkdir()
         tree.write_to(directory)
         sandbox = open_backend("bubblewrap").start(SandboxSpec(policy=policy, workspace=directory))

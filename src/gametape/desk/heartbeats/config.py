@@ -153,7 +153,9 @@ class HeartbeatConfig(_ConfigTable):
     local_only: bool = False
     notify: bool = True
     """Whether a person is notified of the agent's answer."""
-    text: Annotated[str, Field(min_length=1, max_length=_CHARACTERS)]
+    digest: bool = False
+    """Tell what the agents of the desk did, what they cost and what is worth a worry, in place of asking one."""
+    text: Annotated[str, Field(max_length=_CHARACTERS)]
 
     @field_validator("timezone")
     @classmethod
@@ -168,6 +170,10 @@ class HeartbeatConfig(_ConfigTable):
     def _can_tick(self) -> "HeartbeatConfig":
         if self.cadence is None and self.event is None:
             raise ValueError("without cadence or event it would never tick")
+        if self.digest and (self.model or self.thread or self.text):
+            raise ValueError("a digest asks no agent: it has no model, no thread and no text")
+        if not self.digest and not self.text:
+            raise ValueError("the text for the agent is missing below the front matter")
         event = self.event
         if self.workspace is None and (self.guard or (event and (event.files or event.command or event.mcp))):
             raise ValueError("guard, files, command and mcp need a workspace")

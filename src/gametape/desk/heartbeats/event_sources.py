@@ -23,6 +23,7 @@ from gametape.core.errors import BadInput
 from gametape.desk.database import ticks
 from gametape.desk.heartbeats.config import EventConfig, GitRef, HeartbeatConfig, McpSource
 from gametape.desk.jobs import Desk
+from gametape.record.directory_walk import walk
 from gametape.record.errors import read_error
 from gametape.sandbox.backend import SandboxSpec, open_backend
 from gametape.sandbox.policy import SandboxPolicy
@@ -130,7 +131,7 @@ def _files(workspace: Path, event: EventConfig) -> str:
 
 def _walk(workspace: Path) -> Iterator[tuple[str, int, int]]:
     count = 0
-    for directory, inner, names in os.walk(workspace):
+    for directory, inner, names in walk(workspace):
         inner[:] = [name for name in inner if name != ".git"]
         for name in names:
             count += 1

@@ -9,6 +9,7 @@ from pathlib import Path
 from gametape.agent.agent_state import AgentState
 from gametape.agent.recorder import JournalRecorder, message_step
 from gametape.core.errors import BadInput, GametapeError
+from gametape.desk.digest import HOURS, make_digest
 from gametape.desk.heartbeats import registry
 from gametape.desk.heartbeats.cadence import adapt_interval
 from gametape.desk.heartbeats.config import HeartbeatConfig
@@ -42,6 +43,8 @@ async def check_targets(home: Path, config: HeartbeatConfig) -> None:
         raise BadInput(f"{config.workspace}: no such workspace directory")
     if config.thread:
         thread_directory(home, config.thread)
+    elif config.digest:
+        return
     elif not config.model:
         raise BadInput("the heartbeat names no model and no thread: give it one of them")
     else:
@@ -132,6 +135,9 @@ async def _record_with_workspace(directory: ThreadDirectory, workspace: Path, me
             await recorder.append(message_step(len(recorder.steps) + 1, "user", message.text, **extra))
 
 
+DIGEST = "digest"
+"""The outcome of a tick that told of the desk's agents."""
+_LONGEST_DIGEST = 7 * 86_400.0
 _NOTHING = "nothing"
 """What an agent answers when it has nothing to say."""
 
@@ -145,6 +151,12 @@ async def run_tick_job(desk: Desk, steps: JobSteps, payload: dict[str, Json]) ->
     blocked = await steps.once("bar", lambda: _check_blocked(desk, name, config, begun))
     if blocked["outcome"]:
         result = {**blocked, "tokens": 0, "cost_usd": 0.0}
+    elif config.digest:
+        told = await steps.once("digest", lambda: asyncio.to_thread(_digest, desk, name, begun))
+        result = {"outcome": DIGEST, "detail": told["text"], "tokens": 0, "cost_usd": 0.0}
+        if config.notify:
+            local_only = config.local_only or told["local_only"]
+            await steps.once("tell-digest", lambda: _tell_digest(desk, steps.key, name, told["text"], local_only))
     else:
         try:
             answer = await ask_agent(desk, steps, payload, config, blocked)
@@ -156,6 +168,18 @@ async def run_tick_job(desk: Desk, steps: JobSteps, payload: dict[str, Json]) ->
         await steps.once("tell-tick", lambda: _notify(desk, steps.key, payload, config, result["detail"]))
     await steps.once("enter", lambda: _record(desk, steps.key, name, config, result))
     return {key: result[key] for key in ("outcome", "detail", "tokens", "cost_usd")}
+
+
+def _digest(desk: Desk, name: str, until: float) -> dict[str, Json]:
+    """The digest since the last one of this heartbeat, or of a day."""
+    last, longest = registry.last_with_outcome(desk, name, DIGEST), until - _LONGEST_DIGEST
+    since = until - HOURS * 3600 if last is None else max(min(last, until), longest)
+    digest = make_digest(desk, since, until)
+    return {"text": digest.text, "local_only": digest.local_only}
+
+
+async def _tell_digest(desk: Desk, key: str, name: str, text: str, local_only: bool) -> None:
+    await desk.notifications.notify(f"{key}/tell", f"heartbeat {name}", "digest", text, local_only)
 
 
 def midnight(config: HeartbeatConfig, now: float) -> float:

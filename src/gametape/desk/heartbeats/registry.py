@@ -42,6 +42,15 @@ class HeartbeatState:
 _STATE = TypeAdapter(HeartbeatState)
 
 
+def parse_state(text: str) -> HeartbeatState:
+    """A stored state; ValueError for a text that is none."""
+    return _STATE.validate_json(text)
+
+
+def dump_state(state: HeartbeatState) -> str:
+    return _STATE.dump_json(state).decode()
+
+
 @dataclass(frozen=True)
 class TickRecord:
     """The outcome of a tick."""
@@ -51,7 +60,8 @@ class TickRecord:
     scheduled: float
     at: float
     outcome: str
-    """`asked`, `nothing` (asked, and the agent had nothing to say), `guard`, `budget`, `refused` or `failed`."""
+    """`asked`, `nothing` (asked, and the agent had nothing to say), `digest`, `guard`, `budget`, `refused` or
+    `failed`."""
     detail: str
     tokens: int
     cost_usd: float
@@ -117,10 +127,10 @@ def load_state(desk: Desk, name: str) -> HeartbeatState:
         stored = connection.scalar(query)
     if stored is None:
         with desk.database.begin() as connection:
-            fresh = _dump(HeartbeatState(CadenceState(time.time())))
+            fresh = dump_state(HeartbeatState(CadenceState(time.time())))
             insert_once(connection, heartbeats, {"name": name, "state": fresh})
             stored = connection.execute(query).scalar_one()
-    return _STATE.validate_json(stored)
+    return parse_state(stored)
 
 
 def update_state(desk: Desk, name: str, update: Callable[[HeartbeatState], HeartbeatState]) -> HeartbeatState:
@@ -131,8 +141,8 @@ def update_state(desk: Desk, name: str, update: Callable[[HeartbeatState], Heart
         text = connection.scalar(sa.select(heartbeats.c.state).where(row))
         if text is None:
             raise BadInput(f"{name}: no such heartbeat")
-        changed = update(_STATE.validate_json(text))
-        connection.execute(sa.update(heartbeats).where(row).values(state=_dump(changed)))
+        changed = update(parse_state(text))
+        connection.execute(sa.update(heartbeats).where(row).values(state=dump_state(changed)))
     return changed
 
 
@@ -170,7 +180,7 @@ def record_tick(desk: Desk, record: TickRecord, update: Callable[[HeartbeatState
             return
         text = connection.scalar(sa.select(heartbeats.c.state).where(row))
         if text is not None:
-            connection.execute(sa.update(heartbeats).where(row).values(state=_dump(update(_STATE.validate_json(text)))))
+            connection.execute(sa.update(heartbeats).where(row).values(state=dump_state(update(parse_state(text)))))
 
 
 def tick_log(desk: Desk, name: str, limit: int = 50) -> list[TickRecord]:
@@ -178,6 +188,14 @@ def tick_log(desk: Desk, name: str, limit: int = 50) -> list[TickRecord]:
     query = sa.select(ticks).where(ticks.c.heartbeat == name).order_by(ticks.c.at.desc()).limit(limit)
     with desk.database.connect() as connection:
         return [TickRecord(**row) for row in reversed(connection.execute(query).mappings().all())]
+
+
+def last_with_outcome(desk: Desk, name: str, outcome: str) -> float | None:
+    """When the latest tick with this outcome was; None if there was none."""
+    query = sa.select(sa.func.max(ticks.c.at)).where(ticks.c.heartbeat == name, ticks.c.outcome == outcome)
+    with desk.database.connect() as connection:
+        at = connection.scalar(query)
+    return None if at is None else float(at)
 
 
 def spent_since(desk: Desk, name: str, moment: float) -> tuple[int, float]:
@@ -203,7 +221,3 @@ def last_spent(desk: Desk, name: str) -> tuple[int, float]:
 def _delete_state(desk: Desk, name: str) -> None:
     with desk.database.begin() as connection:
         connection.execute(sa.delete(heartbeats).where(heartbeats.c.name == name))
-
-
-def _dump(state: HeartbeatState) -> str:
-    return _STATE.dump_json(state).decode()

@@ -1,6 +1,5 @@
 """Creating and forking threads, and recording their outcome. A thread works on a copy of its workspace."""
 
-import os
 import shutil
 import tempfile
 import time
@@ -18,6 +17,7 @@ from gametape.desk.threads.thread import Thread, ThreadDirectory, new_thread_id,
 from gametape.desk.vault.vault import Vault
 from gametape.engines.egress_policy import EgressPolicy
 from gametape.engines.model_names import resolve_model
+from gametape.record.directory_walk import walk
 from gametape.record.journal import Journal
 from gametape.sandbox.snapshots.cleanup import remove_tree
 from gametape.sandbox.snapshots.store import SnapshotStore
@@ -142,7 +142,7 @@ def _system_text(workspace: Path | None, instructions: str, thread: Thread) -> s
 def _paths(workspace: Path) -> Iterator[str]:
     """The files of a directory, without links and hidden directories."""
     listed = 0
-    for top, below, files in os.walk(workspace):
+    for top, below, files in walk(workspace):
         below[:] = sorted(name for name in below if not name.startswith("."))
         for name in sorted(files):
             file = Path(top) / name

@@ -97,12 +97,15 @@ class ThreadDirectory(AttemptDirectory):
     def read(self) -> Thread:
         try:
             document = json.loads(self.thread_file.read_bytes())
+            json.dumps(document, ensure_ascii=False).encode()
             return Thread.model_validate(document)
         except OSError as error:
             raise read_error(self.thread_file, error) from None
         except ValidationError as error:
             raise BadInput(f"{self.thread_file}: {problems_from(error, document)[0]}") from None
-        except ValueError as error:
+        except UnicodeEncodeError:
+            raise BadInput(f"{self.thread_file}: has characters that are no text") from None
+        except (ValueError, RecursionError) as error:
             raise BadInput(f"{self.thread_file}: not JSON: {error}") from None
 
     def write(self, thread: Thread) -> None:

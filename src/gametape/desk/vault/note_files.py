@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gametape.core.errors import BadInput
+from gametape.record.directory_walk import walk
 
 FOLDERS = ("people", "projects", "agent")
 """The people one works with, the projects, and what the agent keeps for itself."""
@@ -19,7 +20,7 @@ MAX_CHARACTERS = 20_000
 _MAX_FILE_BYTES = 1 << 20
 _MAX_PARTS = 4
 _MAX_PART_LENGTH = 64
-_CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
 _NOT_ALLOWED = re.compile(r"[^a-z0-9]+")
 
 
@@ -40,7 +41,7 @@ def note_path(note: str) -> str:
 
 def note_name(path: str) -> str | None:
     """The name of the note at a path, or None if it is not a note. A person may use any file name except one with
-    control characters, which would break a commit's message."""
+    control characters or with bytes that are no text, which would break a commit's message."""
     parts = path.split("/")
     hidden = any(part.startswith(".") or not part for part in parts)
     if hidden or _CONTROL.search(path) or not path.endswith(ENDING) or parts[0] not in FOLDERS or len(parts) < 2:
@@ -69,7 +70,7 @@ def _walk(root: Path) -> Iterator[tuple[str, bytes]]:
     for folder in FOLDERS:
         if (root / folder).is_symlink():
             continue
-        for directory, directories, files in os.walk(root / folder, followlinks=False):
+        for directory, directories, files in walk(root / folder):
             directories[:] = sorted(name for name in directories if not name.startswith("."))
             for name in sorted(files):
                 file = Path(directory) / name

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from gametape.desk.disk_full import disk_full_error
+from gametape.desk.storage_errors import storage_error
 
 _TABLES = """
 pragma synchronous = off;
@@ -22,6 +22,9 @@ create table if not exists seen (
 create index if not exists seen_by on seen (attempt, note);
 create table if not exists outcomes (attempt text primary key, succeeded integer not null, at real not null);
 """
+
+READ_LOG = Path(".git/gametape/reads.sqlite")
+"""Where it is in a vault."""
 
 
 class NoteUsage(NamedTuple):
@@ -81,7 +84,7 @@ class ReadLog:
             with closing(sqlite3.connect(self.file, timeout=30)) as database, database:
                 database.executescript(_TABLES)
                 yield database
-        except sqlite3.OperationalError as error:
-            if (full := disk_full_error(error, self.file)) is None:
+        except sqlite3.DatabaseError as error:
+            if (trouble := storage_error(error, self.file)) is None:
                 raise
-            raise full from error
+            raise trouble from error

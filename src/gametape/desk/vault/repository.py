@@ -22,6 +22,7 @@ from gametape.desk.host_git import blob_id
 from gametape.desk.vault.git import VaultGit
 from gametape.desk.vault.note_files import note_name, read_notes, read_regular_file
 from gametape.record.atomic import write_atomically
+from gametape.record.directory_walk import make_directories
 from gametape.record.errors import printable_path
 from gametape.record.installation import command_line
 from gametape.record.lock import locked
@@ -188,7 +189,7 @@ class VaultRepository:
         if new is None:
             target.unlink(missing_ok=True)
             return
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_directories(target.parent)
         write_atomically(target, self.git("cat-file", "blob", new))
 
     def _commit_edits(self) -> None:

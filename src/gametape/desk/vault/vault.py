@@ -21,7 +21,7 @@ from gametape.desk.vault.note_files import (
     read_note,
     read_notes,
 )
-from gametape.desk.vault.read_log import ReadLog
+from gametape.desk.vault.read_log import READ_LOG, ReadLog
 from gametape.desk.vault.repository import GitTreeEntry, VaultRepository, create_repository, open_repository
 
 NoteWriteOutcome = Literal["kept", "merged", "aside"]
@@ -79,7 +79,7 @@ class Vault:
 
     @property
     def reads(self) -> ReadLog:
-        return ReadLog(self.repository.state_directory / "reads.sqlite")
+        return ReadLog(self.root / READ_LOG)
 
     def names(self) -> list[str]:
         return sorted(note for path in read_notes(self.root) if (note := note_name(path)))

@@ -5,7 +5,9 @@ import fcntl
 import os
 import stat
 import struct
-from contextlib import suppress
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gametape.record.lock import is_locked, locked
@@ -179,3 +181,13 @@ def _unprotect(name: str, directory: int) -> None:
             fcntl.ioctl(descriptor, _SET_FLAGS, struct.pack("=q", flags_now & ~_PROTECTED))
         finally:
             os.close(descriptor)
+
+
+@contextmanager
+def scratch_directory(prefix: str, parent: Path | None = None) -> Iterator[Path]:
+    """An empty directory for the block, removed after it whatever is in it then."""
+    path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+    try:
+        yield path
+    finally:
+        remove_tree(path)

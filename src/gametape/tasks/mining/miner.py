@@ -4,7 +4,6 @@ import contextlib
 import functools
 import itertools
 import random
-import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from gametape.core.errors import BadInput
+from gametape.sandbox.snapshots.cleanup import remove_tree
 from gametape.tasks.consistency import find_inconsistencies
 from gametape.tasks.dependency_env.build import DependencyEnv, build_dependency_env, check_given_interpreter
 from gametape.tasks.mining.bug_injection import inject_bug
@@ -267,4 +267,4 @@ def _project_runner(
 
 def _clear(directory: Path) -> None:
     if directory.exists():
-        shutil.rmtree(directory)
+        remove_tree(directory)

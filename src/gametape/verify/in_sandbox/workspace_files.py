@@ -130,7 +130,12 @@ def in_workspace(path: str) -> str:
 
 def write(path: str, content: Content) -> None:
     """Write a file without a buffer: nothing of it stays in this process."""
-    os.makedirs(os.path.dirname(_at(path)), exist_ok=True)
+    missing, directory = [], os.path.dirname(_at(path))
+    while not os.path.isdir(directory):  # `os.makedirs` calls itself for every level
+        missing.append(directory)
+        directory = os.path.dirname(directory)
+    for name in reversed(missing):
+        os.mkdir(name)
     with open(_at(path), "wb", buffering=0) as file:
         waiting = memoryview(content)
         while waiting:

@@ -6,9 +6,9 @@ contain the answer.
 
 import bz2
 import fnmatch
+import functools
 import gzip
 import lzma
-import os
 import re
 import stat
 import tarfile
@@ -19,6 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, NoReturn, cast
 
 from gametape.core.errors import BadInput
+from gametape.record.directory_walk import walk
 from gametape.record.errors import printable_path, read_error
 from gametape.record.source_tree import SourceTree, is_under
 from gametape.tasks.layout import CACHE_DIRECTORIES, VCS_DIRECTORIES
@@ -75,6 +76,7 @@ def without_virtualenvs(tree: SourceTree) -> SourceTree:
     return tree.without({path for path in tree if "/" in path and is_under(path, excluded)})
 
 
+@functools.lru_cache(maxsize=4096)
 def _named(name: str, patterns: tuple[str, ...]) -> bool:
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
@@ -153,7 +155,7 @@ def _parents(name: str) -> Iterator[str]:
 
 
 def _of_directory(path: Path) -> Iterator[_Entry]:
-    for directory, inner, names in os.walk(path, onerror=_raise):
+    for directory, inner, names in walk(path, _raise):
         below = Path(directory).relative_to(path)
         if "pyvenv.cfg" in names and below.parts:
             inner.clear()
