@@ -94,7 +94,7 @@ class TrainingLoop:
         try:
             if not self.progress.scores and not self.evaluator.running:
                 await self.begin_evaluation()
-                await self.save()
+                await self._save_now()  # what is killed from here on can be resumed
             while not (why := self._stop_reason()):
                 await self._evaluate_slice()
                 groups = await self.collect()
@@ -111,10 +111,10 @@ class TrainingLoop:
             self.log.write("halt", self.progress.step, why=str(error))
             if not self.progress.scores:
                 await self._cut_evaluation()
-            await self._save_last()
+            await self._save_now()
             return f"nan: {error}"
         await self.evaluate_end()
-        await self._save_last()
+        await self._save_now()
         return why
 
     @property
@@ -299,7 +299,7 @@ class TrainingLoop:
             self.log.write("alarm_over", self.progress.step, name=name)
             self.callbacks.alarm_over(name)
 
-    async def _save_last(self) -> None:
+    async def _save_now(self) -> None:
         await self.save()
         await self._compute(self.writer.finish)
 
