@@ -151,6 +151,26 @@ def test_a_repair_that_is_cut_off_is_begun_again_and_loses_nothing(
     assert subjects(home) == subjects(home / "whole")
 
 
+def test_what_has_happened_since_a_repair_was_cut_off_counts(
+    home: Path, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = home / "desk" / "desk.sqlite"
+    fill(home, last=120)
+    close_wal(file)
+    spoil(file)
+    with monkeypatch.context() as patched:
+        patched.setattr(repair_module, "_take_over", _die)
+        with pytest.raises(KeyboardInterrupt):
+            repair(home)
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("UPDATE desk_drafts SET state = 'sent' WHERE rowid = 1")
+        database.commit()
+    repair(home)
+    check_database(url)
+    with closing(sqlite3.connect(file)) as database:
+        assert database.execute("SELECT state FROM desk_drafts WHERE subject = 'draft 0'").fetchall() == [("sent",)]
+
+
 def test_nobody_repairs_what_somebody_runs(home: Path, url: str) -> None:
     lock = try_file_lock(url)
     assert lock is not None

@@ -100,7 +100,7 @@ import m; assert m.x == 1
         'os.mkdir("inner"); os.chmod("inner", 0)',
         'os.rename("m.py", "n.py"); os.mkdir("m.py")',
         'os.symlink("/", "/tmp/root"); os.symlink("/", "root"); os.unlink("m.py"); os.symlink("/dev/null", "m.py")',
-        'os.mkfifo("pipe"); os.mkdir(".gametape-trash"); os.mkdir(".gametape-trash/1")',
+        'os.mkfifo("pipe"); os.makedirs(".gametape-trash/1/2"); open(".gametape-trash/1/2/kept", "w").write("x")',
     ],
     ids=["home", "deep", "long", "closed", "swapped", "links", "trash"],
 )
@@ -204,6 +204,21 @@ for path in glob.glob('/workspace/tests/test_*.py'):
     assert {event.detail for event in parsed.events if event.kind == "rewritten"} == {
         f"tests/test_{name}.py" for name in "abc"
     }
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "for _ in range(60): os.mkdir('d' * 200); os.chdir('d' * 200)",
+        'os.unlink("m.py"); os.symlink("/tmp", "m.py")',
+        'os.unlink("m.py"); os.mkdir("m.py")',
+    ],
+    ids=["too deep to look", "a link", "a directory"],
+)
+def test_a_rewritten_file_is_told_whatever_else_was_done(more: str) -> None:
+    process = make_process("a", f'open("m.py", "w").write("x = 2")\n{more}')
+    _, parsed = parse_results(run(process), [process])
+    assert [(event.kind, event.detail) for event in parsed.events] == [("rewritten", "m.py")]
 
 
 def test_a_test_file_that_is_changed_while_it_runs_is_seen() -> None:

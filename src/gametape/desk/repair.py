@@ -49,7 +49,7 @@ class RepairReport:
     read: dict[str, int] = field(default_factory=dict)
     """Rows that were read from the damaged files, by table."""
     restored: dict[str, int] = field(default_factory=dict)
-    """Rows that only a backup has, by table."""
+    """Rows that only a backup has, or what an earlier repair had set aside before it was cut off, by table."""
     rebuilt: list[str] = field(default_factory=list)
     """Heartbeats that were bound to their threads again."""
     backup: str = ""
@@ -104,15 +104,15 @@ def _rebuild(home: Path, file: Path, report: RepairReport) -> None:
     fresh = kept / "repaired.sqlite"
     fresh.unlink(missing_ok=True)
     open_database(home, f"sqlite:///{fresh}").dispose()
-    sources = [place / file.name for place in sorted(file.parent.glob("damaged-*")) if not (place / _REPORT).exists()]
+    cut_off = sorted((place for place in file.parent.glob("damaged-*") if place != kept), reverse=True)
+    older = [place / file.name for place in cut_off if not (place / _REPORT).exists()]
+    backups = [*backups_of(file)]
     with closing(sqlite3.connect(fresh)) as new:
-        for source in sources:
-            for table, count in _take_over(new, source).items():
-                report.read[table] = report.read.get(table, 0) + count
-        for backup in backups_of(file):
-            for table, count in _take_over(new, backup, from_backup=True).items():
+        report.read = _take_over(new, kept / file.name)
+        for source in (*older, *backups):  # what has happened since is not in them
+            for table, count in _take_over(new, source, from_backup=True).items():
                 report.restored[table] = report.restored.get(table, 0) + count
-                report.backup = report.backup or str(backup)
+                report.backup = report.backup or (str(source) if source in backups else "")
         report.rebuilt = _bind_heartbeats(new, home)
         _tell_losses(new, file, report)
         new.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -121,7 +121,7 @@ def _rebuild(home: Path, file: Path, report: RepairReport) -> None:
         file.with_name(file.name + side).unlink(missing_ok=True)  # copies of them are set aside
     fresh.replace(file)
     sync_directory(file.parent)
-    for source in sources:
+    for source in (kept / file.name, *older):
         write_atomically(source.parent / _REPORT, json.dumps(asdict(report), indent=1).encode())
 
 

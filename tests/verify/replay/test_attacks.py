@@ -151,3 +151,24 @@ def words(text):
 """
     replay(recorded, RIGHT + "# what an earlier attempt wrote\n" * 1000)
     assert replay(recorded, RIGHT + look).differences[visible("words")].actual[2] == {"found 0"}
+
+
+LEAVES = """
+import os
+for place in ('/tmp', '/dev/shm', '/workspace'):
+    for name in ('.gametape-trash', 'home', '0' * 32):
+        os.makedirs(f'{place}/{name}/a/b', exist_ok=True)
+        open(f'{place}/{name}/a/b/left', 'w').write('x')
+"""
+FINDS = """
+import os
+def words(text):
+    found = [path for place in ('/tmp', '/dev/shm', '/workspace') for path, _, files in os.walk(place) if 'left' in files]
+    return {str(sorted(found))}
+"""
+
+
+def test_nothing_that_an_attempt_leaves_in_directories_reaches_the_next(recorded: Recorded) -> None:
+    replay(recorded, LEAVES + RIGHT)
+    found = replay(recorded, RIGHT + FINDS).differences[visible("words")].actual
+    assert "[]" in str(found), found

@@ -13,7 +13,6 @@ from typing import Any
 WORKSPACE = "/workspace"
 SCRATCH = ("/tmp", "/dev/shm")
 _HOME = "/tmp/home"
-_TRASH = ".gametape-trash"
 _MOST_ENTRIES, _LONGEST_PATH = 100_000, 2000
 Content = bytes | memoryview
 Stamp = tuple[int, int, int]
@@ -51,10 +50,8 @@ class WorkspaceFiles:
 
     def restore(self) -> list[str]:
         """Put everything back to its first state; returns the files that changed since `record_state`."""
-        now, known = file_stamps(), self._stamps
-        changed: list[str] = []
-        if known is not None and now is not None:
-            changed = sorted(path for path in known if now.get(path) != known[path] and not os.path.isdir(_at(path)))
+        now = file_stamps()
+        changed = self._changed_files(now)
         if not self._rewrite_changed(now):
             _quietly(os.chmod, WORKSPACE, 0o755)
             clear_directory(WORKSPACE)
@@ -62,6 +59,18 @@ class WorkspaceFiles:
             self._original = file_stamps()
         self._stamps = self._original
         return changed
+
+    def _changed_files(self, now: dict[str, Stamp] | None) -> list[str]:
+        """Where there is too much to look at, the job's own files are."""
+        known = self._stamps or self._original or {}
+        if now is None or self._stamps is None:
+            known = {path: stamp for path, stamp in known.items() if path in self._files}
+            now = {path: stamp for path in known if (stamp := _stamp_at(path))}
+        return sorted(
+            path
+            for path in known
+            if now.get(path) != known[path] and (path in self._files or not os.path.isdir(_at(path)))
+        )
 
     def _rewrite_changed(self, now: dict[str, Stamp] | None) -> bool:
         """Rewrite changed files, if nothing else changed: no directory, no name, no attribute. Else return False."""
@@ -115,6 +124,13 @@ def file_stamps() -> dict[str, Stamp] | None:
     return stamps
 
 
+def _stamp_at(path: str) -> Stamp | None:
+    try:
+        return _stamp(os.lstat(_at(path)))
+    except OSError:
+        return None
+
+
 def _stamp(status: os.stat_result) -> Stamp:
     return status.st_ino, status.st_size, status.st_ctime_ns
 
@@ -161,9 +177,10 @@ def clear_scratch() -> None:
 def clear_directory(top: str) -> None:
     """Empty a directory of everything except mounts.
 
-    Directories are moved to the top before they are emptied, so that no path gets too long or too deep.
+    Directories are moved to the top before they are emptied, so that no path gets too long or too deep: into one whose
+    name no process can know, or it would be left as it is where somebody has made it before.
     """
-    trash = os.path.join(top, _TRASH)
+    trash = os.path.join(top, os.urandom(16).hex())
     waiting = [top]
     moved = 0
     while waiting:
