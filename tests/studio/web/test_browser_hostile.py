@@ -117,6 +117,8 @@ def test_names_of_runs_and_prompts_are_texts(chromium: Chromium, studio: str, fi
     names = [file_name(number) for number in NUMBERS[first : first + 12]]
     check(chromium, studio, f"{studio}run?{urlencode([('run', name) for name in names])}")
     check(chromium, studio, f"{studio}group?{urlencode({'run': 'all', 'group': names[0]})}")
+    sides = [part for name in names for part in (("run", name), ("rollout", f"{name}.000"))]
+    check(chromium, studio, f"{studio}compare?{urlencode(sides)}")
 
 
 def test_the_texts_are_there_as_they_were_written(chromium: Chromium, studio: str) -> None:

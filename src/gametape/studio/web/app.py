@@ -12,6 +12,7 @@ from gametape.studio.page import printable_text
 from gametape.studio.web.behaviour_page import behaviour_routes
 from gametape.studio.web.calibration_page import calibration_routes
 from gametape.studio.web.catalogue import NotThere
+from gametape.studio.web.compare_page import compare_routes
 from gametape.studio.web.data import data_routes
 from gametape.studio.web.desk_page import ForeignForm, desk_routes
 from gametape.studio.web.guard import LOOPBACK, RequestGuard
@@ -30,6 +31,7 @@ def create_app(site: StudioSite, token: str | None = None) -> ASGIApp:
             *page_routes(),
             *behaviour_routes(),
             *calibration_routes(),
+            *compare_routes(),
             *result_routes(),
             *data_routes(),
             *desk_routes(),
