@@ -255,9 +255,7 @@ _Learned = tuple[UpdateMetrics, list[TargetMetrics], list[TokenReading]]
 
 
 def _learn(group: RankGroup, entry: _Update) -> _Learned:
-    answer: _Learned = group.call(
-        "update", entry.batch, entry.step, entry.version, entry.spent
-    )
+    answer: _Learned = group.call("update", entry.batch, entry.step, entry.version, entry.spent)
     return answer
 
 

@@ -53,6 +53,9 @@ PAGES = [
     (f"run?run={TTF}&run=demo/rlvr", "Settings that differ"),
     (f"rollouts?run={TTF}", "siblings"),
     (f"tasks?run={TTF}", "hardest"),
+    (f"tasks?run={TTF}", "Share that passed lately"),
+    (f"compare?run={TTF}&rollout=KEPT&run=demo/attempts/expert&rollout=trajectory", "different tasks"),
+    ("result?run=demo/attempts/expert", "what was deleted"),
     (f"integrity?run={TTF}", "attempted against the grader"),
     (f"costs?run={TTF}", "tokens for a success"),
     (f"behaviour?run={TTF}", "Monitors"),
@@ -74,7 +77,8 @@ PAGES = [
 def test_every_page_shows_what_it_is_for(
     look: Chromium, studio: str, real_runs: RealRuns, page: str, shown: str
 ) -> None:
-    look.go(studio + page.replace("GOAL", real_runs.goal).replace("THREAD", real_runs.thread))
+    page = page.replace("GOAL", real_runs.goal).replace("THREAD", real_runs.thread)
+    look.go(studio + page.replace("KEPT", kept_rollout(real_runs.runs).stem))
     look.wait_for_text(shown)
     look.wait("document.querySelectorAll('[aria-busy=true]').length === 0")
     assert look.run("return document.querySelectorAll('.failure').length") == 0

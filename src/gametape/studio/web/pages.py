@@ -12,11 +12,9 @@ from gametape.core.errors import BadInput
 from gametape.record.errors import printable_path
 from gametape.studio.page import printable_text
 from gametape.studio.sections.evaluation import evaluation_section
-from gametape.studio.sections.json_file import read_json
-from gametape.studio.step_view import count, mapping, tame_numbers
 from gametape.studio.web.catalogue import FoundRun, find_rollout, group_of, rollout_files
-from gametape.studio.web.rollout_table import PAGE, by_cost, by_task
-from gametape.studio.web.run_rows import RunRow, last_lines, read_config, run_rows
+from gametape.studio.web.rollout_table import PAGE, by_cost
+from gametape.studio.web.run_rows import RunRow, read_config, run_rows
 from gametape.studio.web.site import StudioSite, site_of
 
 TRAINING_TABS = (
@@ -51,8 +49,6 @@ def page_routes() -> list[Route]:
         "/run": show_run,
         "/rollouts": show_rollouts,
         "/tape": show_tape,
-        "/tasks": show_tasks,
-        "/integrity": show_integrity,
         "/costs": show_costs,
         "/evaluation": show_evaluation,
     }
@@ -126,31 +122,6 @@ def show_tape(request: Request) -> Response:
     title = f"{rollout.name} of {run.name}"
     subagent = request.query_params.get("subagent", "")
     return site.page("tape.html.jinja", title=title, **page_tabs(run, "tape"), rollout=rollout.name, subagent=subagent)
-
-
-def show_tasks(request: Request) -> Response:
-    site, run = site_of(request), requested_run(request)
-    facts, left_out, total = newest_facts(site, run)
-    update = next((line for line in last_lines(run.place.path / "metrics.jsonl") if line.get("pass_rates")), {})
-    rates = sorted(mapping(tame_numbers(update.get("pass_rates"))).items())
-    data: dict[str, Any] = {"tallies": by_task(facts), "rates": rates, "left_out": left_out, "total": total}
-    return site.page("tasks.html.jinja", title=f"Tasks of {run.name}", **page_tabs(run, "tasks"), **data)
-
-
-def show_integrity(request: Request) -> Response:
-    site, run = site_of(request), requested_run(request)
-    facts, left_out, total = newest_facts(site, run)
-    flags = [flag for fact in facts for flag in fact.flags]
-    data: dict[str, Any] = {
-        "flags": flags,
-        "read": len(facts),
-        "left_out": left_out,
-        "total": total,
-        "address": tape_address(run),
-    }
-    if run.place.kind == "eval":
-        data["hacked"] = count(read_json(run.place.path / "report.json").get("hacked"))
-    return site.page("integrity.html.jinja", title=f"Integrity of {run.name}", **page_tabs(run, "integrity"), **data)
 
 
 def show_costs(request: Request) -> Response:

@@ -55,6 +55,10 @@ class RolloutFacts:
     events: int = 0
     first_wrong: int = 0
     flags: tuple[FoundFlag, ...] = ()
+    version: int | None = None
+    """The newest of the weights that sampled it."""
+    changed: float = 0.0
+    """When its file was."""
     problem: str = ""
     """Why the file cannot be read; empty where it can."""
 
@@ -108,6 +112,8 @@ def read_facts(file: RolloutFile) -> RolloutFacts:
         failed=sum(bool(row[3] & FAILED) for row in rows),
         events=sum(bool(row[3] & EVENT) for row in rows),
         first_wrong=min(wrong, default=0),
+        version=max((row[5] for row in rows if row[5] is not None), default=None),
+        changed=file.changed,
         flags=tuple(_flag(file.name, flag) for flag in tape.flags[:_MOST_FLAGS]),
     )
 
