@@ -55,7 +55,10 @@ def _write_evaluation(evaluation: Path) -> None:
     ]
     (evaluation / "attempts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     rate = {"rate": 0.25, "low": 0.2, "high": 0.3}
-    report = {"model": INJECTIONS[0], "k": 1, "pass_at_k": 0.25, "pass_hat_k": 0.25, "success": rate}
+    points = [{"horizon": at, "step": at, "rate": 0.5, "s": 0.5, "low": 0.4, "high": 0.6} for at in (1, 2)]
+    points += [{"horizon": one, "step": one, "rate": one, "s": one} for one in INJECTIONS]
+    curves = {"by_horizon": points, "survival": points, "suite": INJECTIONS[1], "suite_digest": INJECTIONS[2]}
+    report = curves | {"model": INJECTIONS[0], "k": 1, "pass_at_k": 0.25, "pass_hat_k": 0.25, "success": rate}
     (evaluation / "report.json").write_text(json.dumps(report))
 
 
@@ -106,7 +109,15 @@ def test_all_injections_are_texts_on_the_pages_about_a_run(chromium: Chromium, s
 
 
 @pytest.mark.parametrize(
-    "page", ["", "desk", "result?run=goal", "evaluation?run=evaluation", "integrity?run=evaluation"]
+    "page",
+    [
+        "",
+        "desk",
+        "result?run=goal",
+        "evaluation?run=evaluation",
+        "evaluations?run=evaluation&run=evaluation",
+        "integrity?run=evaluation",
+    ],
 )
 def test_all_injections_are_texts_beside_each_other(chromium: Chromium, studio: str, page: str) -> None:
     check(chromium, studio, studio + page)

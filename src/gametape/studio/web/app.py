@@ -15,6 +15,7 @@ from gametape.studio.web.catalogue import NotThere
 from gametape.studio.web.compare_page import compare_routes
 from gametape.studio.web.data import data_routes
 from gametape.studio.web.desk_page import ForeignForm, desk_routes
+from gametape.studio.web.evaluations_page import evaluations_routes
 from gametape.studio.web.guard import LOOPBACK, RequestGuard
 from gametape.studio.web.history_pages import history_routes
 from gametape.studio.web.pages import page_routes
@@ -33,6 +34,7 @@ def create_app(site: StudioSite, token: str | None = None) -> ASGIApp:
             *behaviour_routes(),
             *calibration_routes(),
             *compare_routes(),
+            *evaluations_routes(),
             *history_routes(),
             *result_routes(),
             *data_routes(),

@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from gametape.core.errors import BadInput
@@ -64,10 +64,10 @@ def show_runs(request: Request) -> Response:
 
 def show_run(request: Request) -> Response:
     site = site_of(request)
-    names = list(dict.fromkeys(request.query_params.getlist("run")))[:_MOST_COMPARED]
-    if not names:
-        raise BadInput("no run was chosen: mark some in the list of runs")
+    names = requested_names(request)
     runs = [site.catalogue.find(name) for name in names]
+    if all(run.place.kind == "eval" for run in runs):
+        return RedirectResponse(f"/evaluations?{urlencode([('run', name) for name in names])}", 303)
     for run in runs:
         if run.place.kind != "training":
             raise BadInput(f"{run.name}: not a training run, so it has no curves")
@@ -142,6 +142,14 @@ def show_evaluation(request: Request) -> Response:
     elif run.place.kind == "training":
         shown["scores"] = site.curves.read(run.place.path / "metrics.jsonl").evals
     return site.page("evaluation_page.html.jinja", **page_tabs(run, "evaluation"), **shown)
+
+
+def requested_names(request: Request) -> list[str]:
+    """The runs that were marked in the list, each once. Raises `BadInput` where there are none."""
+    names = list(dict.fromkeys(request.query_params.getlist("run")))[:_MOST_COMPARED]
+    if not names:
+        raise BadInput("no run was chosen: mark some in the list of runs")
+    return names
 
 
 def requested_run(request: Request) -> FoundRun:
