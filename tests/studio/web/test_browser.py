@@ -143,11 +143,14 @@ def test_colours_and_filters_change_what_is_seen(look: Chromium, studio: str, re
     channels = look.run(
         "return [...document.querySelectorAll('select')[0].options].filter((o) => !o.disabled).map((o) => o.value)"
     )
+    strips = set()
     for channel in channels:
         choose(look, 0, channel)
+        strips.add(look.run("return document.querySelector('canvas.strip').toDataURL()"))
         look.wait(ROWS)
         coloured = "[...document.querySelectorAll('.tokens span')].some((one) => one.style.backgroundColor)"
         look.wait(f"{coloured} === {str(channel != 'none').lower()}")
+    assert len(strips) > 3
     choose(look, 1, "agent")
     look.wait(f"{ROWS} > 0 && {ROWS} < {everything}")
     assert look.run("return document.querySelectorAll('.step.other').length") == 0
