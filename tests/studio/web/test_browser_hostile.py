@@ -64,9 +64,14 @@ def _write_evaluation(evaluation: Path) -> None:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A desk with a draft and a changed note for every injection."""
+    """A desk with a draft and a changed note for every injection, and the conversations of four."""
     home = tmp_path_factory.mktemp("hostile-home")
     vault = Vault.init(home / "vault")
+    for number in (0, 7, 20, 42):
+        thread = home / "threads" / f"thread-{number}"
+        thread.mkdir(parents=True)
+        (thread / "thread.json").write_text(json.dumps({"title": INJECTIONS[number]}))
+        (thread / "trajectory.json").write_text(json.dumps(hostile_trajectory(number)))
     with open_desk(home) as desk:
         for number, text in enumerate(INJECTIONS):
             printable = text.encode("utf-8", "replace").decode().replace("\x00", "?")
