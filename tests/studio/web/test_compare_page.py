@@ -56,7 +56,7 @@ def test_what_siblings_did_alike_stands_once_and_the_parting_turn_is_marked(clie
     assert page.text.count("they part") == 1
     assert page.text.count("ended before") == 1
     for reward in ("1", "0.25"):
-        assert f"reward{reward}outcome" in page.text
+        assert f"reward {reward}, passed" in page.text
     (parting,) = [attributes for tag, attributes in page.tags if tag == "tr" and attributes.get("class") == "parts"]
     assert parting["id"] == "parting"
     assert "/tape?run=one&rollout=d7.001#step=4" in [attributes.get("href") for _, attributes in page.tags]
