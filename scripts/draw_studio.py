@@ -68,7 +68,7 @@ def views(goal: str, thread: str, rollout: str, step: int, siblings: str, forks:
         View("tape-phone", f"{tape}#step={step}", phone=True),
         View("entropy", tape, 760, choose="entropy"),
         *([View("forks", forks, 900)] if forks else []),
-        View("siblings", f"group?run={EVAL}&group={quote(siblings)}", 520),
+        View("siblings", f"group?run={EVAL}&group={quote(siblings)}", 1240),
         View("tasks", f"tasks?run={EVAL}", 620),
         View("integrity", "integrity?run=demo/attempts/cheat", 620),
         View("costs", f"costs?run={EVAL}", 620),

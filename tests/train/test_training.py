@@ -91,6 +91,7 @@ def test_the_log_tells_the_whole_story(finished_run: Path) -> None:
     assert any(line["loss"] is not None for line in updates)
     for line in updates:
         assert sum(line["groups"].values()) * 4 == line["episodes"] - _before(updates, line)
+        assert {name for name in line["retired"] if line["pass_rates"][name] < 0.5} == set()
         if line["mismatch_max"] is not None:
             assert line["mismatch_max"] < 1e-3
     assert next(line["episodes_so_far"] for line in lines if line["kind"] == "eval") == 0

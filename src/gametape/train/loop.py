@@ -211,6 +211,7 @@ class TrainingLoop:
             dropped=progress.dropped,
             dropped_requests=self._stale,
             pass_rates={name: status.pass_rates.get(name) for name in self._bucket_names(groups)},
+            retired=sorted({self.buckets[at] for at in self.curriculum.retired} & {*self._bucket_names(groups)}),
             in_flight=status.in_flight,
             flops=self.flops,
             forgotten=forgotten,

@@ -53,6 +53,9 @@ PAGES = [
     (f"run?run={TTF}&run=demo/rlvr", "Settings that differ"),
     (f"rollouts?run={TTF}", "siblings"),
     (f"tasks?run={TTF}", "hardest"),
+    (f"tasks?run={TTF}", "Share that passed lately"),
+    (f"compare?run={TTF}&rollout=KEPT&run=demo/attempts/expert&rollout=trajectory", "different tasks"),
+    ("result?run=demo/attempts/expert", "what was deleted"),
     (f"integrity?run={TTF}", "attempted against the grader"),
     (f"costs?run={TTF}", "tokens for a success"),
     (f"behaviour?run={TTF}", "Monitors"),
@@ -74,7 +77,8 @@ PAGES = [
 def test_every_page_shows_what_it_is_for(
     look: Chromium, studio: str, real_runs: RealRuns, page: str, shown: str
 ) -> None:
-    look.go(studio + page.replace("GOAL", real_runs.goal).replace("THREAD", real_runs.thread))
+    page = page.replace("GOAL", real_runs.goal).replace("THREAD", real_runs.thread)
+    look.go(studio + page.replace("KEPT", kept_rollout(real_runs.runs).stem))
     look.wait_for_text(shown)
     look.wait("document.querySelectorAll('[aria-busy=true]').length === 0")
     assert look.run("return document.querySelectorAll('.failure').length") == 0
@@ -139,11 +143,14 @@ def test_colours_and_filters_change_what_is_seen(look: Chromium, studio: str, re
     channels = look.run(
         "return [...document.querySelectorAll('select')[0].options].filter((o) => !o.disabled).map((o) => o.value)"
     )
+    strips = set()
     for channel in channels:
         choose(look, 0, channel)
+        strips.add(look.run("return document.querySelector('canvas.strip').toDataURL()"))
         look.wait(ROWS)
         coloured = "[...document.querySelectorAll('.tokens span')].some((one) => one.style.backgroundColor)"
         look.wait(f"{coloured} === {str(channel != 'none').lower()}")
+    assert len(strips) > 3
     choose(look, 1, "agent")
     look.wait(f"{ROWS} > 0 && {ROWS} < {everything}")
     assert look.run("return document.querySelectorAll('.step.other').length") == 0

@@ -1,5 +1,6 @@
 """The desk's buttons in a real browser: each decides what it stands beside, and the page says what came of it."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,10 +9,11 @@ import pytest
 from gametape.desk.desk import open_desk
 from gametape.desk.vault.review import review
 from gametape.desk.vault.vault import NoteWriter, Vault
+from gametape.record.journal_format import header_line, step_line
 from tests.cli.command import run
 
 from .chromium import ENTER, Chromium, script
-from .site import open_site, served
+from .site import open_site, served, step_of
 
 pytestmark = pytest.mark.slow
 
@@ -85,6 +87,23 @@ def test_what_changed_since_it_was_shown_is_not_decided(desk_page: Chromium, hom
     assert run("outbox", "approve", _draft_id(home), "--home", home).code == 0
     press(desk_page, "reject", "the first body")
     assert states(home)["the first subject"] == "sent"
+
+
+def test_a_conversation_goes_on_while_it_is_looked_at(chromium: Chromium, tmp_path: Path) -> None:
+    thread = tmp_path / "home" / "threads" / "thread-1"
+    thread.mkdir(parents=True)
+    (thread / "thread.json").write_text(json.dumps({"title": "the shop"}))
+    journal = thread / "trajectory.jsonl"
+    journal.write_bytes(header_line({"schema_version": "ATIF-v1.7"}) + step_line(step_of(1), 0))
+    chromium.requested(), chromium.complaints()
+    with served(open_site(tmp_path / "runs", tmp_path / "home")) as studio:
+        chromium.go(f"{studio}desk")
+        chromium.wait_for_text("said 1", "[role=log]")
+        with journal.open("ab") as file:
+            file.write(step_line(step_of(2), 1))
+        chromium.wait_for_text("said 2", "[role=log]")
+        assert chromium.run("return document.querySelectorAll('[role=log] article').length") == 2
+        chromium.check_quiet(studio)
 
 
 def _draft_id(home: Path) -> str:

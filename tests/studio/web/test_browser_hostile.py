@@ -55,15 +55,23 @@ def _write_evaluation(evaluation: Path) -> None:
     ]
     (evaluation / "attempts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     rate = {"rate": 0.25, "low": 0.2, "high": 0.3}
-    report = {"model": INJECTIONS[0], "k": 1, "pass_at_k": 0.25, "pass_hat_k": 0.25, "success": rate}
+    points = [{"horizon": at, "step": at, "rate": 0.5, "s": 0.5, "low": 0.4, "high": 0.6} for at in (1, 2)]
+    points += [{"horizon": one, "step": one, "rate": one, "s": one} for one in INJECTIONS]
+    curves = {"by_horizon": points, "survival": points, "suite": INJECTIONS[1], "suite_digest": INJECTIONS[2]}
+    report = curves | {"model": INJECTIONS[0], "k": 1, "pass_at_k": 0.25, "pass_hat_k": 0.25, "success": rate}
     (evaluation / "report.json").write_text(json.dumps(report))
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A desk with a draft and a changed note for every injection."""
+    """A desk with a draft and a changed note for every injection, and the conversations of four."""
     home = tmp_path_factory.mktemp("hostile-home")
     vault = Vault.init(home / "vault")
+    for number in (0, 7, 20, 42):
+        thread = home / "threads" / f"thread-{number}"
+        thread.mkdir(parents=True)
+        (thread / "thread.json").write_text(json.dumps({"title": INJECTIONS[number]}))
+        (thread / "trajectory.json").write_text(json.dumps(hostile_trajectory(number)))
     with open_desk(home) as desk:
         for number, text in enumerate(INJECTIONS):
             printable = text.encode("utf-8", "replace").decode().replace("\x00", "?")
@@ -106,7 +114,15 @@ def test_all_injections_are_texts_on_the_pages_about_a_run(chromium: Chromium, s
 
 
 @pytest.mark.parametrize(
-    "page", ["", "desk", "result?run=goal", "evaluation?run=evaluation", "integrity?run=evaluation"]
+    "page",
+    [
+        "",
+        "desk",
+        "result?run=goal",
+        "evaluation?run=evaluation",
+        "evaluations?run=evaluation&run=evaluation",
+        "integrity?run=evaluation",
+    ],
 )
 def test_all_injections_are_texts_beside_each_other(chromium: Chromium, studio: str, page: str) -> None:
     check(chromium, studio, studio + page)
@@ -117,6 +133,8 @@ def test_names_of_runs_and_prompts_are_texts(chromium: Chromium, studio: str, fi
     names = [file_name(number) for number in NUMBERS[first : first + 12]]
     check(chromium, studio, f"{studio}run?{urlencode([('run', name) for name in names])}")
     check(chromium, studio, f"{studio}group?{urlencode({'run': 'all', 'group': names[0]})}")
+    sides = [part for name in names for part in (("run", name), ("rollout", f"{name}.000"))]
+    check(chromium, studio, f"{studio}compare?{urlencode(sides)}")
 
 
 def test_the_texts_are_there_as_they_were_written(chromium: Chromium, studio: str) -> None:

@@ -1,11 +1,14 @@
 """Decisions on the desk: only by this server's own forms, and only about what was shown."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from starlette.testclient import TestClient
 
+from gametape.desk.database import drafts
 from gametape.desk.desk import open_desk
 from gametape.desk.vault.review import review
 from gametape.desk.vault.vault import NoteWriter, Vault
@@ -124,3 +127,33 @@ def test_goals_and_threads_lead_to_their_tapes(client: TestClient, home: Path) -
     (href,) = [a["href"] or "" for tag, a in page.tags if tag == "a" and "goal-" in (a.get("href") or "")]
     check_harmless(client.get(href).text)
     assert client.get("/data/tape", params={"run": "home:goals/goal-20261119-00aa11"}).json()["steps"] == 1
+
+
+def test_a_draft_whose_sender_was_cut_off_is_sent_again_or_left(client: TestClient, home: Path) -> None:
+    draft = draft_in(home)
+    with open_desk(home) as desk, desk.database.begin() as connection:
+        connection.execute(sa.update(drafts).values(state="sending"))
+    assert forms(client).keys() == {"again", "reject"}
+    action, fields = forms(client)["again"]
+    assert client.post(action, data=fields).status_code == 200
+    assert state_of(home, draft) == "sent"
+
+
+def test_one_that_could_not_be_sent_is_sent_now_and_not_rejected(client: TestClient, home: Path) -> None:
+    draft = draft_in(home)
+    with open_desk(home) as desk, desk.database.begin() as connection:
+        connection.execute(sa.update(drafts).values(state="approved"))
+    assert forms(client).keys() == {"approve"}
+    action, fields = forms(client)["approve"]
+    assert client.post(action, data=fields).status_code == 200
+    assert state_of(home, draft) == "sent"
+
+
+def test_the_last_conversations_are_on_the_desk(client: TestClient, home: Path) -> None:
+    for name in ("thread-1", "thread-2"):
+        (home / "threads" / name).mkdir(parents=True)
+        (home / "threads" / name / "thread.json").write_text(json.dumps({"title": HOSTILE}))
+    write_tape(home / "threads" / "thread-1" / "trajectory.json", [])
+    page = check_harmless(client.get("/desk").text)
+    talks = [attributes["data-names"] for _, attributes in page.tags if attributes.get("data-view") == "talk"]
+    assert talks == ['{"run": "home:threads/thread-1"}']

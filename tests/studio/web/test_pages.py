@@ -39,6 +39,7 @@ PAGES = [
     "/rollouts?run=first/ttf",
     "/tape?run=first/ttf&rollout=large.000",
     "/group?run=first/ttf&group=large",
+    "/compare?run=first/ttf&rollout=large.000&run=attempt&rollout=trajectory",
     "/tasks?run=first/ttf",
     "/integrity?run=attempt",
     "/costs?run=first/ttf",
@@ -207,7 +208,7 @@ def test_siblings_are_said_to_part_where_they_first_differ(client: TestClient, r
         runs / "plain" / "trajectories" / "d7.001.json",
         [step_of(at, message=w) for at, w in [(1, "a"), (2, "b"), (3, "c")]],
     )
-    assert "do not part" in client.get("/group?run=plain&group=d7").text
+    assert "they never part" in client.get("/group?run=plain&group=d7").text
 
 
 def test_behaviour_shows_the_alarms_of_the_monitors_at_their_steps(client: TestClient, runs: Path) -> None:

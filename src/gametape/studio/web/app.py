@@ -12,9 +12,12 @@ from gametape.studio.page import printable_text
 from gametape.studio.web.behaviour_page import behaviour_routes
 from gametape.studio.web.calibration_page import calibration_routes
 from gametape.studio.web.catalogue import NotThere
+from gametape.studio.web.compare_page import compare_routes
 from gametape.studio.web.data import data_routes
 from gametape.studio.web.desk_page import ForeignForm, desk_routes
+from gametape.studio.web.evaluations_page import evaluations_routes
 from gametape.studio.web.guard import LOOPBACK, RequestGuard
+from gametape.studio.web.history_pages import history_routes
 from gametape.studio.web.pages import page_routes
 from gametape.studio.web.result_page import result_routes
 from gametape.studio.web.site import STATIC, StudioSite, site_of
@@ -30,6 +33,9 @@ def create_app(site: StudioSite, token: str | None = None) -> ASGIApp:
             *page_routes(),
             *behaviour_routes(),
             *calibration_routes(),
+            *compare_routes(),
+            *evaluations_routes(),
+            *history_routes(),
             *result_routes(),
             *data_routes(),
             *desk_routes(),

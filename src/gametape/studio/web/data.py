@@ -14,8 +14,10 @@ from gametape.studio.web.catalogue import FoundRun, RolloutFile, find_rollout
 from gametape.studio.web.live import follow_log
 from gametape.studio.web.run_rows import run_rows
 from gametape.studio.web.site import StudioSite, site_of
+from gametape.studio.web.step_means import step_means
 from gametape.studio.web.subagent_tape import subagent_tape
 from gametape.studio.web.tape import SLICE, Tape, tape_slice, tape_summary
+from gametape.studio.web.target_log import TargetLog
 
 MOST_FOLLOWERS = 64
 """Pages that may be followed live at the same time."""
@@ -82,7 +84,10 @@ def series_answer(site: StudioSite, run: FoundRun) -> dict[str, Any]:
 
 def tape_answer(site: StudioSite, run: FoundRun, rollout: RolloutFile, subagent: str = "") -> dict[str, Any]:
     title = subagent or (run_rows([run])[0].what if run.place.kind in ("goal", "thread") else "")
-    return tape_summary(_tape(site, rollout, subagent), rollout.name, title)
+    tape = _tape(site, rollout, subagent)
+    summary = tape_summary(tape, rollout.name, title)
+    means = step_means(tape, rollout.name, _targets(site, run, subagent), summary["advantage"])
+    return summary | {"means": means}
 
 
 def steps_answer(
@@ -91,9 +96,12 @@ def steps_answer(
     tape = _tape(site, rollout, subagent)
     if first % SLICE or (first and first >= len(tape.facts)):
         raise BadInput(f"first: expected a multiple of {SLICE} below {len(tape.facts)}")
-    training = run.place.kind == "training"
-    targets = site.targets.of_run(run.place.path) if training and not subagent else None
+    targets = _targets(site, run, subagent)
     return tape_slice(tape, first, targets, rollout.name, site.texts.of_run(run.place.path))
+
+
+def _targets(site: StudioSite, run: FoundRun, subagent: str) -> TargetLog | None:
+    return site.targets.of_run(run.place.path) if run.place.kind == "training" and not subagent else None
 
 
 def _tape(site: StudioSite, rollout: RolloutFile, subagent: str) -> Tape:

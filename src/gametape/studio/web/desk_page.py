@@ -34,6 +34,8 @@ from gametape.studio.web.site import StudioSite, site_of
 _MOST_DIFF_LINES = 2_000
 _LONGEST_LINE = 4_000
 _MOST_JOBS = 200
+_MOST_TALKS = 5
+"""Conversations that are shown on the desk itself, those that changed last."""
 _WAITING = ("draft", "approved", "sending")
 
 
@@ -70,6 +72,7 @@ def show_desk(request: Request) -> Response:
             beats = [_heartbeat(desk, name) for name in heartbeat_names(desk)]
     changes, note = _changes(site)
     found, _ = site.catalogue.list()
+    spoken = {run.name for run in found if run.place.trajectory}
     jobs = run_rows([run for run in found if run.name.startswith(HOME_PREFIX)])[:_MOST_JOBS]
     return site.page(
         "desk.html.jinja",
@@ -81,6 +84,7 @@ def show_desk(request: Request) -> Response:
         changes=changes,
         vault_note=note,
         jobs=jobs,
+        talks=[row for row in jobs if row.kind == "thread" and row.name in spoken][:_MOST_TALKS],
         heartbeats=beats,
         home=str(site.catalogue.home),
     )
@@ -93,8 +97,9 @@ async def decide_draft(request: Request) -> Response:
         if desk is None:
             raise BadInput("there is no desk in this home")
         try:
-            if form.get("decision") == "approve":
-                draft = await desk.outbox.approve(form.get("draft", ""))
+            decision = form.get("decision")
+            if decision in ("approve", "again"):
+                draft = await desk.outbox.approve(form.get("draft", ""), again=decision == "again")
                 return _back(f"{draft.id}: {desk.outbox.delivery_of(draft)}")
             draft = await desk.outbox.reject(form.get("draft", ""))
             return _back(f"{draft.id}: rejected")

@@ -5,18 +5,16 @@ from typing import Any
 from urllib.parse import urlencode
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from gametape.core.errors import BadInput
 from gametape.record.errors import printable_path
 from gametape.studio.page import printable_text
 from gametape.studio.sections.evaluation import evaluation_section
-from gametape.studio.sections.json_file import read_json
-from gametape.studio.step_view import count, mapping, tame_numbers
 from gametape.studio.web.catalogue import FoundRun, find_rollout, group_of, rollout_files
-from gametape.studio.web.rollout_table import PAGE, by_cost, by_task, parting_turn
-from gametape.studio.web.run_rows import RunRow, last_lines, read_config, run_rows
+from gametape.studio.web.rollout_table import PAGE, by_cost
+from gametape.studio.web.run_rows import RunRow, read_config, run_rows
 from gametape.studio.web.site import StudioSite, site_of
 
 TRAINING_TABS = (
@@ -42,7 +40,6 @@ _MOST_SETTINGS = 200
 _MOST_ALARMS = 100
 _MOST_READ = 500
 """Rollouts that a table over a whole run takes in, the newest first."""
-_MOST_SIBLINGS = 64
 _MOST_ATTEMPT_BYTES = 64 << 20
 
 
@@ -52,9 +49,6 @@ def page_routes() -> list[Route]:
         "/run": show_run,
         "/rollouts": show_rollouts,
         "/tape": show_tape,
-        "/group": show_group,
-        "/tasks": show_tasks,
-        "/integrity": show_integrity,
         "/costs": show_costs,
         "/evaluation": show_evaluation,
     }
@@ -70,10 +64,10 @@ def show_runs(request: Request) -> Response:
 
 def show_run(request: Request) -> Response:
     site = site_of(request)
-    names = list(dict.fromkeys(request.query_params.getlist("run")))[:_MOST_COMPARED]
-    if not names:
-        raise BadInput("no run was chosen: mark some in the list of runs")
+    names = requested_names(request)
     runs = [site.catalogue.find(name) for name in names]
+    if all(run.place.kind == "eval" for run in runs):
+        return RedirectResponse(f"/evaluations?{urlencode([('run', name) for name in names])}", 303)
     for run in runs:
         if run.place.kind != "training":
             raise BadInput(f"{run.name}: not a training run, so it has no curves")
@@ -117,7 +111,7 @@ def show_rollouts(request: Request) -> Response:
         earlier=max(0, first - PAGE),
         total=len(files),
         state=_row(run).state,
-        address=_tape_address(run),
+        address=tape_address(run),
         group_address=lambda name: f"/group?{urlencode({'run': run.name, 'group': group_of(name)})}",
     )
 
@@ -130,50 +124,9 @@ def show_tape(request: Request) -> Response:
     return site.page("tape.html.jinja", title=title, **page_tabs(run, "tape"), rollout=rollout.name, subagent=subagent)
 
 
-def show_group(request: Request) -> Response:
-    site, run = site_of(request), requested_run(request)
-    group = request.query_params.get("group", "")
-    files = [file for file in rollout_files(run.place) if group_of(file.name) == group]
-    if not files:
-        raise BadInput(f"{run.name}: no rollout of the prompt {group!r} is there")
-    facts, _ = site.rollouts.read(files[:_MOST_SIBLINGS])
-    data: dict[str, Any] = {
-        "facts": facts,
-        "address": _tape_address(run),
-        "group": group,
-        "parting": parting_turn(facts),
-    }
-    return site.page("group.html.jinja", title=f"Siblings {group}", **page_tabs(run, "rollouts"), **data)
-
-
-def show_tasks(request: Request) -> Response:
-    site, run = site_of(request), requested_run(request)
-    facts, left_out, total = _newest(site, run)
-    update = next((line for line in last_lines(run.place.path / "metrics.jsonl") if line.get("pass_rates")), {})
-    rates = sorted(mapping(tame_numbers(update.get("pass_rates"))).items())
-    data: dict[str, Any] = {"tallies": by_task(facts), "rates": rates, "left_out": left_out, "total": total}
-    return site.page("tasks.html.jinja", title=f"Tasks of {run.name}", **page_tabs(run, "tasks"), **data)
-
-
-def show_integrity(request: Request) -> Response:
-    site, run = site_of(request), requested_run(request)
-    facts, left_out, total = _newest(site, run)
-    flags = [flag for fact in facts for flag in fact.flags]
-    data: dict[str, Any] = {
-        "flags": flags,
-        "read": len(facts),
-        "left_out": left_out,
-        "total": total,
-        "address": _tape_address(run),
-    }
-    if run.place.kind == "eval":
-        data["hacked"] = count(read_json(run.place.path / "report.json").get("hacked"))
-    return site.page("integrity.html.jinja", title=f"Integrity of {run.name}", **page_tabs(run, "integrity"), **data)
-
-
 def show_costs(request: Request) -> Response:
     site, run = site_of(request), requested_run(request)
-    facts, left_out, total = _newest(site, run)
+    facts, left_out, total = newest_facts(site, run)
     data: dict[str, Any] = {"costs": by_cost(facts), "read": len(facts), "left_out": left_out, "total": total}
     return site.page("costs.html.jinja", title=f"Costs of {run.name}", **page_tabs(run, "costs"), **data)
 
@@ -189,6 +142,14 @@ def show_evaluation(request: Request) -> Response:
     elif run.place.kind == "training":
         shown["scores"] = site.curves.read(run.place.path / "metrics.jsonl").evals
     return site.page("evaluation_page.html.jinja", **page_tabs(run, "evaluation"), **shown)
+
+
+def requested_names(request: Request) -> list[str]:
+    """The runs that were marked in the list, each once. Raises `BadInput` where there are none."""
+    names = list(dict.fromkeys(request.query_params.getlist("run")))[:_MOST_COMPARED]
+    if not names:
+        raise BadInput("no run was chosen: mark some in the list of runs")
+    return names
 
 
 def requested_run(request: Request) -> FoundRun:
@@ -207,14 +168,14 @@ def _row(run: FoundRun) -> RunRow:
     return run_rows([run])[0]
 
 
-def _newest(site: StudioSite, run: FoundRun) -> tuple[list[Any], int, int]:
+def newest_facts(site: StudioSite, run: FoundRun) -> tuple[list[Any], int, int]:
     """Facts on the newest rollouts, how many were left out, and how many there are."""
     files = sorted(rollout_files(run.place), key=lambda file: -file.changed)
     facts, _ = site.rollouts.read(files[:_MOST_READ])
     return facts, len(files) - len(facts), len(files)
 
 
-def _tape_address(run: FoundRun) -> Callable[[str, int], str]:
+def tape_address(run: FoundRun) -> Callable[[str, int], str]:
     def address(rollout: str, step: int) -> str:
         return f"/tape?{urlencode({'run': run.name, 'rollout': rollout})}{f'#step={step}' if step else ''}"
 

@@ -12,6 +12,7 @@ from gametape.studio.step_view import mapping, mappings, tame_numbers, text_of
 from gametape.studio.web.catalogue import FoundRun, find_rollout
 from gametape.studio.web.pages import page_tabs, requested_run
 from gametape.studio.web.site import StudioSite, site_of
+from gametape.studio.web.task_reference import deleted_lines
 
 _MOST_PATCH_BYTES = 400_000
 
@@ -64,6 +65,7 @@ def _attempt(site: StudioSite, run: FoundRun) -> dict[str, Any]:
         "flags": mappings(verdict.get("integrity")),
         "failures": mappings(verdict.get("failures")),
         "patch": _patch(run),
+        "deleted": deleted_lines(site.catalogue, run, text_of(tape.extra.get("task"))),
     }
 
 

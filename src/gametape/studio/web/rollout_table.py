@@ -1,4 +1,4 @@
-"""What a run's rollouts came to, in tables: by rollout, by task, by flag, by cost, and the siblings of a prompt.
+"""What a run's rollouts came to, in tables: by rollout, by task, by flag and by cost.
 
 Rollouts are opened only until a budget of bytes is used up, the newest first; a table says how many it has not opened.
 What was read of a file is kept until the file changes.
@@ -24,7 +24,6 @@ PAGE = 100
 _MOST_KEPT = 4_000
 _BYTES_A_PAGE = 64 << 20
 _LONGEST = 300
-_MOST_MARKS = 128
 _MOST_FLAGS = 50
 
 
@@ -56,8 +55,10 @@ class RolloutFacts:
     events: int = 0
     first_wrong: int = 0
     flags: tuple[FoundFlag, ...] = ()
-    call_marks: tuple[int, ...] = ()
-    """Of the first turns, what each said and called as a number; equal numbers for equal turns."""
+    version: int | None = None
+    """The newest of the weights that sampled it."""
+    changed: float = 0.0
+    """When its file was."""
     problem: str = ""
     """Why the file cannot be read; empty where it can."""
 
@@ -93,9 +94,7 @@ def read_facts(file: RolloutFile) -> RolloutFacts:
         tape = Tape(index_trajectory(file.path))
         tape.read_on()
     except BadInput as error:
-        return RolloutFacts(
-            file.name, "broken", "", "", None, None, 0, 0, 0.0, 0, 0, 0, 0, (), problem=_short(str(error))
-        )
+        return RolloutFacts(file.name, "broken", problem=_short(str(error)))
     rows = tape.all_facts()
     hints = [hint for hint in tape.hints if count(hint.get("step"))]
     wrong = [at for at, row in enumerate(rows, start=1) if row[3] & ~(EVENT | COMPACTION | CUT_OFF | COPIED)]
@@ -113,8 +112,9 @@ def read_facts(file: RolloutFile) -> RolloutFacts:
         failed=sum(bool(row[3] & FAILED) for row in rows),
         events=sum(bool(row[3] & EVENT) for row in rows),
         first_wrong=min(wrong, default=0),
+        version=max((row[5] for row in rows if row[5] is not None), default=None),
+        changed=file.changed,
         flags=tuple(_flag(file.name, flag) for flag in tape.flags[:_MOST_FLAGS]),
-        call_marks=tuple(tape.call_marks[:_MOST_MARKS]),
     )
 
 
@@ -158,13 +158,6 @@ def by_cost(facts: Sequence[RolloutFacts]) -> dict[str, dict[str, dict[str, Any]
     return {
         key: {name: account.to_dict() for name, account in sorted(named.items())} for key, named in accounts.items()
     }
-
-
-def parting_turn(facts: Sequence[RolloutFacts]) -> int:
-    """The first turn in which siblings did not all do the same; 0 where they never part in the turns that are kept."""
-    turns = max((len(fact.call_marks) for fact in facts), default=0)
-    different = (turn for turn in range(turns) if len({fact.call_marks[turn : turn + 1] for fact in facts}) > 1)
-    return next(different, -1) + 1
 
 
 def _flag(rollout: str, flag: dict[str, Any]) -> FoundFlag:

@@ -57,7 +57,6 @@ def studio_templates() -> jinja2.Environment:
         "query": show_query,
         "short_name": show_name,
         "short_model": short_model,
-        "sibling": lambda name, group: f"rollout {name.removeprefix(group).lstrip('.-')}",
     }
     return templates
 

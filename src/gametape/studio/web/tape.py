@@ -73,6 +73,8 @@ class Tape:
     cost_usd: float = 0.0
     call_marks: list[int] = field(default_factory=list)
     """Of each turn, a number for what it called: equal for equal calls."""
+    learned: set[int] = field(default_factory=set)
+    """The steps that have tokens which were learned from."""
     scored: bool = False
     """Whether some turn has log-probabilities of its sampled tokens."""
 
@@ -101,6 +103,8 @@ class Tape:
         )
         if agent:
             self.call_marks.append(hash((view.text, *((call.name, str(call.arguments)) for call in view.calls))))
+        if 1 in _list(ours.get("loss_mask")):
+            self.learned.add(number)
         self.turns += agent
         if not view.copied:
             self.prompt_tokens += view.prompt_tokens

@@ -42,6 +42,9 @@ function drawLine(svg, line, x, y, colour) {
     const around = [...edge(line.band, 2), ...edge([...line.band].reverse(), 1)].join(" ");
     svg.append(shape("polygon", { points: around, fill: colour, "fill-opacity": 0.16 }));
   }
+  for (const [at, low, high] of line.band?.length === 1 ? line.band : []) { // an area needs two
+    svg.append(shape("line", { x1: x(at), x2: x(at), y1: y(low), y2: Math.max(TOP, y(high)), stroke: colour, "stroke-width": 2, "stroke-opacity": 0.5 }));
+  }
   const points = thinned(line.points).map(([at, value]) => `${x(at).toFixed(1)},${y(value).toFixed(1)}`).join(" ");
   svg.append(shape("polyline", { points, fill: "none", stroke: colour, "stroke-width": 2, "stroke-linejoin": "round" }));
   const [at, value] = line.points.at(-1);

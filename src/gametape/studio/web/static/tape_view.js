@@ -277,10 +277,17 @@ export class TapeView {
     return Math.min(this.tape.steps - 1, Math.floor(((event.clientX - box.left) / box.width) * this.tape.steps));
   }
 
+  // What a step is coloured by, from -1 to 1; 0 where it has no such figure.
+  stripValue(at) {
+    const row = this.tape.facts[at], mean = this.tape.means[this.channel]?.[at + 1] ?? 0;
+    const shares = { surprisal: (row[SURPRISAL] ?? 0) / 2, version: ((row[VERSION] ?? 0) % 8) / 8, entropy: mean / 2,
+      targeted: mean / 3, mismatch: mean * 10, advantage: mean, none: 0 };
+    return Math.max(-1, Math.min(1, shares[this.channel]));
+  }
+
   drawStrip() {
-    const values = this.channel === "version" ? VERSION : SURPRISAL;
     drawStrip(this.strip, this.tape.facts, {
-      value: (row) => (values === VERSION ? (row[VERSION] ?? 0) % 8 / 8 : (row[SURPRISAL] ?? 0) / 2),
+      value: (at) => this.stripValue(at), signed: ["targeted", "mismatch", "advantage"].includes(this.channel),
       marked: (row) => (row[BITS] & FLAG ? "flag" : row[BITS] & TARGET ? "target" : row[BITS] & FAILED ? "failed" : row[BITS] & (EVENT | COMPACTION | CUT_OFF) ? "event" : ""),
       agent: (row) => row[SOURCE] === 2, current: this.current,
     });
