@@ -163,7 +163,8 @@ for place in ('/tmp', '/dev/shm', '/workspace'):
 FINDS = """
 import os
 def words(text):
-    found = [path for place in ('/tmp', '/dev/shm', '/workspace') for path, _, files in os.walk(place) if 'left' in files]
+    places = ('/tmp', '/dev/shm', '/workspace')
+    found = [path for place in places for path, _, files in os.walk(place) if 'left' in files]
     return {str(sorted(found))}
 """
 
