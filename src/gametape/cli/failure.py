@@ -112,7 +112,12 @@ def _usage_message(error: typer.TyperException) -> str:
 def _in_plain_words(text: str) -> str:
     """What a validator says about an option, without the validator's own words."""
     text = re.sub(r": Input should be (.*?)(, unable to parse .*)?$", r": expected \1", text)
-    for jargon, plain in (("Value error, ", ""), ("a valid integer", "a whole number"), ("a valid number", "a number")):
+    for jargon, plain in (
+        ("Value error, ", ""),
+        ("a valid integer", "a whole number"),
+        ("a valid number", "a number"),
+        ("requires an argument", "needs a value"),
+    ):
         text = text.replace(jargon, plain)
     return text
 

@@ -44,7 +44,7 @@ def test_a_plan_survives_being_kept() -> None:
         ("model: m", "would never tick"),
         ("model: 2026-13-45", "not YAML"),
         ("model: " + "[" * 1000, "not YAML"),
-        (f"{GOOD}\ncadance: 3", "cadance: Extra inputs"),
+        (f"{GOOD}\ncadance: 3", "cadance: there is no such setting"),
         ("model: m\ncadence: {every: 0}", "cadence.every: "),
         ("model: m\ncadence: {every: nan}", "cadence.every: "),
         ("model: m\ncadence: {every: 10m, cron: '* * * * *'}", "one of every, cron, adaptive"),

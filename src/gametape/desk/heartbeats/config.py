@@ -21,8 +21,10 @@ from pydantic import (
 )
 
 from gametape.core.errors import BadInput
+from gametape.core.validation import NO_SUCH_FIELD, problems_from
 from gametape.desk.heartbeats import cadence as cadences
 from gametape.desk.heartbeats.wall_clock import CronCadence, DailyHours
+from gametape.record.errors import read_error
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -222,11 +224,17 @@ def parse_config(content: str, where: str) -> HeartbeatConfig:
     try:
         return HeartbeatConfig.model_validate({**matter, "text": (match[2] or "").strip()})
     except ValidationError as error:
-        first = error.errors()[0]
-        location = ".".join(str(part) for part in first["loc"])
-        raise BadInput(
-            f"{where}: {location + ': ' if location else ''}{first['msg'].removeprefix('Value error, ')}"
-        ) from None
+        raise BadInput(f"{where}: {_first_fault(error, matter)}") from None
+
+
+def _first_fault(error: ValidationError, matter: dict[str, Any]) -> str:
+    first, problem = error.errors()[0], problems_from(error, matter)[0]
+    if problem.expected == NO_SUCH_FIELD:
+        known = ", ".join(name for name in HeartbeatConfig.model_fields if name != "text")
+        return f"{problem.path}: there is no such setting{'' if '.' in problem.path else f' (there are: {known})'}"
+    if first["type"] == "value_error":
+        return f"{problem.path}: ".removeprefix(": ") + first["msg"].removeprefix("Value error, ")
+    return str(problem)
 
 
 def with_model(content: str, model: str) -> str:
@@ -238,7 +246,7 @@ def with_model(content: str, model: str) -> str:
 def load_config(path: Path) -> HeartbeatConfig:
     try:
         return parse_config(path.read_text(encoding="utf-8"), str(path))
-    except FileNotFoundError:
-        raise BadInput(f"{path}: no such heartbeat") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path}: {error}") from None
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path}: not a text file: byte {error.start} is not UTF-8") from None
+    except OSError as error:
+        raise read_error(path, error) from None

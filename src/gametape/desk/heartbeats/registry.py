@@ -76,7 +76,14 @@ def heartbeat_names(desk: Desk) -> list[str]:
 
 
 def read_config(desk: Desk, name: str) -> HeartbeatConfig:
-    return load_config(path_of(desk, name))
+    path = path_of(desk, name)
+    if not path.exists():
+        raise _unknown(name)
+    return load_config(path)
+
+
+def _unknown(name: str) -> BadInput:
+    return BadInput(f"{name}: no such heartbeat; `gametape heartbeat list` shows them")
 
 
 def add(desk: Desk, name: str, content: str, seen: dict[str, str] | None = None) -> None:
@@ -115,7 +122,7 @@ def remove(desk: Desk, name: str) -> None:
     """Delete a heartbeat's file and state; the log of its ticks stays."""
     path = path_of(desk, name)
     if not path.exists():
-        raise BadInput(f"{path}: no such heartbeat")
+        raise _unknown(name)
     path.unlink()
     _delete_state(desk, name)
 
@@ -140,7 +147,7 @@ def update_state(desk: Desk, name: str, update: Callable[[HeartbeatState], Heart
         connection.execute(sa.update(heartbeats).where(row).values(name=name))  # takes the lock before it reads
         text = connection.scalar(sa.select(heartbeats.c.state).where(row))
         if text is None:
-            raise BadInput(f"{name}: no such heartbeat")
+            raise _unknown(name)
         changed = update(parse_state(text))
         connection.execute(sa.update(heartbeats).where(row).values(state=dump_state(changed)))
     return changed

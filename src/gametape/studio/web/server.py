@@ -1,5 +1,7 @@
 """Serves the studio's page: a socket of this machine unless another one is asked for, which then needs a token."""
 
+import errno
+import os
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,10 +37,11 @@ def bind_studio(host: str, port: int) -> BoundStudio:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listening = socket.create_server((host, port), family=family)
     except (OSError, OverflowError, UnicodeError) as error:
-        if isinstance(error, OSError) and not isinstance(error, socket.gaierror):
-            reason = f"port {port} at {host}: {error.strerror}; give --port another one, or 0 for any"
-            raise MissingDependency(reason) from None
-        raise BadInput(f"{host}: not an address of this machine ({error})") from None
+        number = None if isinstance(error, socket.gaierror) else getattr(error, "errno", None)
+        why = os.strerror(number) if number else str(error)
+        if number and number != errno.EADDRNOTAVAIL:
+            raise MissingDependency(f"port {port} at {host}: {why}; give --port another one, or 0 for any") from None
+        raise BadInput(f"{host}: not an address of this machine ({why}); give another --host") from None
     return BoundStudio(listening, None if host in LOOPBACK else make_token(), host)
 
 
