@@ -1,8 +1,8 @@
-"""Run the tests on all cores: three pytest processes for each, which share the test files out among themselves.
+"""Run the tests on all cores: two pytest processes for each, which share the test files out among themselves.
 
     python scripts/test.py [--keep DIR] [--times FILE] [--again] [what pytest takes]
 
-Tests wait for others nearly half of the time, hence the three. Each has a directory of its own for temporary files,
+Tests wait for others nearly half of the time, hence the two. Each has a directory of its own for temporary files,
 because some tests look whether they left any; all have one home for what is learned once of a task. The report of a
 process in which something failed is shown whole, and its temporary files are kept. `pytest` alone does the same tests
 in one process.
@@ -57,7 +57,7 @@ def run(words: list[str], keep: Path | None, times: Path | None, again: bool) ->
     parts: list[subprocess.Popen[bytes]] = []
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: [part.send_signal(signal.SIGINT) for part in parts])
-    rooms = [place / str(number) for number in range(min(3 * len(os.sched_getaffinity(0)), _MOST))]
+    rooms = [place / str(number) for number in range(min(2 * len(os.sched_getaffinity(0)), _MOST))]
     for room in rooms:
         parts.append(_start(room, place, keep, times, words))
     codes = [part.wait() for part in parts]
