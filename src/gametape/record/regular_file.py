@@ -68,7 +68,7 @@ def passed_lines(
     file: BinaryIO, start: int, inside: bool = False, longest: int = LONGEST_LINE, most: int = MOST_AT_ONCE
 ) -> Iterator[PassedLine]:
     """The lines from a place in a log, at least one and otherwise not many more bytes than `most`. An unfinished last
-    line is not there yet. One that is too long is passed over in parts; `inside` says that `start` lies in such a one."""
+    line is not there yet. One that is too long is passed over in parts; `inside` says that `start` lies in one."""
     file.seek(start)
     at = start
     while at - start < most:

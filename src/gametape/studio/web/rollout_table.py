@@ -92,7 +92,7 @@ def read_facts(file: RolloutFile) -> RolloutFacts:
     try:
         tape = Tape(index_trajectory(file.path))
         tape.read_on()
-    except BadInput as error:
+    except (BadInput, RecursionError) as error:
         return RolloutFacts(
             file.name, "broken", "", "", None, None, 0, 0, 0.0, 0, 0, 0, 0, (), problem=_short(str(error))
         )
