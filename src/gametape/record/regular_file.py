@@ -14,6 +14,7 @@ from typing import BinaryIO, NamedTuple
 LONGEST_LINE = 1 << 20
 MOST_AT_ONCE = 256 << 20
 """Bytes that one look at a growing log goes through."""
+_BUFFER = 1 << 18
 
 
 def regular_file_descriptor(path: Path) -> int:
@@ -30,7 +31,7 @@ def regular_file_descriptor(path: Path) -> int:
 
 def open_regular(path: Path) -> BinaryIO:
     """A regular file, open for reading. Raises OSError for anything else."""
-    return os.fdopen(regular_file_descriptor(path), "rb")
+    return os.fdopen(regular_file_descriptor(path), "rb", _BUFFER)
 
 
 def is_regular(path: Path) -> bool:

@@ -26,6 +26,7 @@ _LONGEST_HEADER = 32 << 20
 _LONGEST_STEP = 32 << 20
 _LARGEST_FILE = 1 << 30
 """A file of this size takes some seconds to go through; a larger one is not shown."""
+_MOST_STEPS = 200_000
 _OUTSIDE = re.compile(rb'["{}\[\]]')
 _IN_STRING = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 _LONGEST_KEY = 64
@@ -129,8 +130,11 @@ class _DocumentScanner:
     def scan(self) -> None:
         at, rest = 0, b""
         while block := os.pread(self._fd, _BLOCK, at):
+            if b"\0" in block:
+                self._refuse("not JSON: it has a byte that is no text, as a file with holes does")
             data = rest + block
             used = self._block(data, at - len(rest))
+            _refuse_too_many(self._index)
             rest = data[used:]
             at += len(block)
         if self._list is None or self._depth or self._in_string:
@@ -212,8 +216,14 @@ def _continue_journal(index: TrajectoryIndex, fd: int) -> None:
             else:
                 index.starts.append(start)
                 index.ends.append(index.read_to)
+                _refuse_too_many(index)
     if not index.header:
         raise BadInput(f"{printable_path(index.path)}: the header of the journal is cut off: no turn was recorded")
+
+
+def _refuse_too_many(index: TrajectoryIndex) -> None:
+    if len(index) > _MOST_STEPS:
+        raise BadInput(f"{printable_path(index.path)}: more than {_MOST_STEPS:,} steps, too many to be shown")
 
 
 def _journal_header(path: Path, line: bytes) -> dict[str, Any]:
