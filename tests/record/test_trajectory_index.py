@@ -110,3 +110,34 @@ def test_links_and_pipes_are_not_opened(tmp_path: Path) -> None:
     for name in ("link.json", "pipe.json", "nothing.json", "a\0b"):
         with pytest.raises(BadInput):
             index_trajectory(tmp_path / name)
+
+
+def test_a_document_with_holes_is_refused_at_the_first(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_text('{"schema_version": "ATIF-v1.7", "steps": [{"message": "')
+    os.truncate(path, 1 << 30)
+    with pytest.raises(BadInput, match="as a file with holes does"):
+        index_trajectory(path)
+    os.truncate(path, 1 << 40)
+    with pytest.raises(BadInput, match="too large to be shown"):
+        index_trajectory(path)
+
+
+@pytest.mark.parametrize("name", ["t.json", "t.jsonl"])
+def test_a_step_that_is_too_large_and_too_many_steps_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    path, steps = tmp_path / name, [{"step_id": 1}, {"step_id": 2, "message": "x" * 900}]
+    if name == "t.json":
+        path.write_text(json.dumps(document(steps)))
+    else:
+        lines = [step_line(step, at) for at, step in enumerate(steps)]
+        path.write_bytes(header_line({"schema_version": "ATIF-v1.7"}) + b"".join(lines))
+    assert len([*index_trajectory(path).steps(0, 2)]) == 2
+    monkeypatch.setattr(trajectory_index, "_LONGEST_STEP", 800)
+    with pytest.raises(BadInput, match="too large to be shown"):
+        [*index_trajectory(path).steps(0, 2)]
+    monkeypatch.setattr(trajectory_index, "_MOST_STEPS", 1)
+    monkeypatch.setattr(trajectory_index, "_LONGEST_STEP", 8_000)
+    with pytest.raises(BadInput, match="too many to be shown"):
+        index_trajectory(path)

@@ -7,7 +7,6 @@ view needs is checked, as in `trajectory_stream`.
 import json
 import os
 import re
-import stat
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,10 +18,15 @@ from pydantic_core import from_json
 from gametape.core.errors import BadInput
 from gametape.record.errors import printable_path, read_error
 from gametape.record.journal_format import JOURNAL_KEY, SUBAGENT_KEY, is_journal
+from gametape.record.regular_file import passed_lines, regular_file_descriptor
 
 _BLOCK = 1 << 20
 _HEAD_BYTES = 64
 _LONGEST_HEADER = 32 << 20
+_LONGEST_STEP = 32 << 20
+_LARGEST_FILE = 1 << 30
+"""A file of this size takes some seconds to go through; a larger one is not shown."""
+_MOST_STEPS = 200_000
 _OUTSIDE = re.compile(rb'["{}\[\]]')
 _IN_STRING = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 _LONGEST_KEY = 64
@@ -65,6 +69,8 @@ class TrajectoryIndex:
             if not self.running and file_version(fd) != self.version:
                 raise BadInput(f"{printable_path(self.path)}: was written anew while it was read; load it again")
             for number in range(first, min(stop, len(self))):
+                if self.ends[number] - self.starts[number] > _LONGEST_STEP:
+                    raise BadInput(f"{printable_path(self.path)}: step {number + 1} is too large to be shown")
                 data = os.pread(fd, self.ends[number] - self.starts[number], self.starts[number])
                 yield _object(self.path, data, f"step {number + 1}")
         finally:
@@ -79,6 +85,8 @@ def index_trajectory(path: Path, earlier: TrajectoryIndex | None = None) -> Traj
         version = file_version(fd)
         if earlier and earlier.version == version:
             return earlier
+        if version[1] > _LARGEST_FILE:
+            raise BadInput(f"{printable_path(path)}: larger than {_LARGEST_FILE >> 20:,} MB, too large to be shown")
         if is_journal(os.pread(fd, _HEAD_BYTES, 0)):
             grown = earlier and earlier.running and earlier.version[0] == version[0] and earlier.read_to <= version[1]
             index = earlier if earlier and grown else TrajectoryIndex(path, version, running=True)
@@ -102,15 +110,9 @@ def file_version(fd: int) -> FileVersion:
 def _open(path: Path) -> int:
     """A regular file, open for reading; never waits for a pipe, follows no link."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        return regular_file_descriptor(path)
     except OSError as error:
         raise read_error(path, error) from None
-    except ValueError:
-        raise BadInput(f"{printable_path(path)}: not a path") from None
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
-        raise BadInput(f"{printable_path(path)}: not a regular file; expected a trajectory file")
-    return fd
 
 
 class _DocumentScanner:
@@ -128,8 +130,11 @@ class _DocumentScanner:
     def scan(self) -> None:
         at, rest = 0, b""
         while block := os.pread(self._fd, _BLOCK, at):
+            if b"\0" in block:
+                self._refuse("not JSON: it has a byte that is no text, as a file with holes does")
             data = rest + block
             used = self._block(data, at - len(rest))
+            _refuse_too_many(self._index)
             rest = data[used:]
             at += len(block)
         if self._list is None or self._depth or self._in_string:
@@ -197,11 +202,12 @@ class _DocumentScanner:
 def _continue_journal(index: TrajectoryIndex, fd: int) -> None:
     """Add the whole lines that were written since."""
     with open(os.dup(fd), "rb") as file:
-        file.seek(index.read_to)
-        for line in file:
-            if not line.endswith(b"\n"):
-                break
-            start, index.read_to = index.read_to, index.read_to + len(line)
+        for line, end, _ in passed_lines(file, index.read_to, longest=_LONGEST_STEP, most=_LARGEST_FILE):
+            if line is None:
+                raise BadInput(
+                    f"{printable_path(index.path)}: the line after step {len(index)} is too large to be shown"
+                )
+            start, index.read_to = index.read_to, end
             if not index.header:
                 index.header = _journal_header(index.path, line)
             elif line.startswith(f'{{"{SUBAGENT_KEY}"'.encode()):
@@ -210,8 +216,14 @@ def _continue_journal(index: TrajectoryIndex, fd: int) -> None:
             else:
                 index.starts.append(start)
                 index.ends.append(index.read_to)
+                _refuse_too_many(index)
     if not index.header:
         raise BadInput(f"{printable_path(index.path)}: the header of the journal is cut off: no turn was recorded")
+
+
+def _refuse_too_many(index: TrajectoryIndex) -> None:
+    if len(index) > _MOST_STEPS:
+        raise BadInput(f"{printable_path(index.path)}: more than {_MOST_STEPS:,} steps, too many to be shown")
 
 
 def _journal_header(path: Path, line: bytes) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Literal
 
 from gametape.core.errors import BadInput
 from gametape.record.errors import printable_path, read_error
+from gametape.record.regular_file import is_regular
 from gametape.record.trajectory_discovery import is_trajectory_file, select_files
 
 RunKind = Literal["trajectory", "attempt", "goal", "thread", "training", "eval", "demo", "home", "directory"]
@@ -42,8 +43,8 @@ class RunPlace:
         if self.kind == "trajectory":
             return self.path
         closed = self.path / "trajectory.json"
-        record = closed if closed.is_file() else self.path / "trajectory.jsonl"
-        return record if self.kind in ("attempt", "goal", "thread") and record.is_file() else None
+        record = closed if is_regular(closed) else self.path / "trajectory.jsonl"
+        return record if self.kind in ("attempt", "goal", "thread") and is_regular(record) else None
 
     def trajectories(self) -> list[Path]:
         """Every record at or below this place, by name."""
@@ -71,7 +72,7 @@ def find_place(path: Path, home: Path) -> RunPlace:
 
 
 def _marks(entry: Path, kind: RunKind) -> bool:
-    return entry.is_dir() if kind == "home" else entry.is_file()
+    return entry.is_dir() if kind == "home" else is_regular(entry)
 
 
 def child_places(root: Path, kinds: tuple[RunKind, ...]) -> list[RunPlace]:

@@ -13,6 +13,8 @@ Level = Literal["note", "warning", "bad", "good"]
 _CUT_OFF = ("length", "max_tokens")
 """How servers say that a reply reached the limit of its tokens."""
 _QUIET_EVENTS = frozenset({"compaction", "checkpoint_dropped"})
+MOST_LEVELS = 100
+"""Of nesting in what is shown; what lies deeper is left out."""
 _MOST = 10**15
 """No count and no amount of a record is as large."""
 
@@ -147,12 +149,15 @@ def amount(value: Any) -> float:
     return float(number) if isinstance(number, int | float) and not isinstance(number, bool) else 0.0
 
 
-def tame_numbers(value: Any) -> Any:
-    """The same value without the numbers that cannot be printed or added up: they become None."""
+def tame_numbers(value: Any, levels: int = MOST_LEVELS) -> Any:
+    """The same value without the numbers that cannot be printed or added up, and without what lies too deep: they
+    become None."""
+    if isinstance(value, dict | list) and not levels:
+        return None
     if isinstance(value, dict):
-        return {key: tame_numbers(entry) for key, entry in value.items()}
+        return {key: tame_numbers(entry, levels - 1) for key, entry in value.items()}
     if isinstance(value, list):
-        return [tame_numbers(entry) for entry in value]
+        return [tame_numbers(entry, levels - 1) for entry in value]
     return value if not isinstance(value, int | float) or -_MOST < value < _MOST else None
 
 

@@ -8,7 +8,7 @@ import pytest
 from gametape.core.errors import BadInput
 from gametape.desk.vault.git import NETWORK
 from gametape.desk.vault.note_queries import list_open_items, search_notes
-from gametape.desk.vault.review import MARK, accept, revert, review
+from gametape.desk.vault.review import MARK, UnseenChange, accept, revert, review
 from gametape.desk.vault.sync import sync
 from gametape.desk.vault.vault import NoteWriter, Vault
 
@@ -40,6 +40,31 @@ def test_review_shows_what_is_new_with_its_writer_and_accepting_moves_the_mark(t
     assert vault.repository.resolve(MARK) == vault.repository.head
     with pytest.raises(BadInput, match="nowhere"):
         accept(vault, ["nowhere"])
+
+
+def test_only_what_was_seen_is_accepted_or_taken_back(tmp_path: Path) -> None:
+    vault = Vault.init(tmp_path / "vault")
+    write(vault, "people/ada", "likes tables", 1)
+    write(vault, "people/bob", "likes chairs", 1)
+    seen = {change.note: change.version for change in review(vault)}
+    write(vault, "people/ada", "likes what nobody has seen", 2)
+    (vault.root / "people/bob.md").write_text("by hand, and not committed yet\n")
+    before = history(vault)
+    for names in (["people/ada"], ["people/bob"], ["people/ada", "people/bob"], []):
+        with pytest.raises(UnseenChange, match="changed since you saw it"):
+            accept(vault, names, seen)
+    with pytest.raises(UnseenChange):
+        revert(vault, "people/ada", seen["people/ada"])
+    with pytest.raises(UnseenChange):
+        revert(vault, before[0], seen["people/ada"])
+    assert [change.note for change in review(vault)] == ["people/ada", "people/bob"]
+    assert vault.read("people/ada") == "likes what nobody has seen\n"
+    ada, bob = review(vault)
+    assert accept(vault, [ada.note], {ada.note: ada.version}) == ["people/ada"]
+    with pytest.raises(UnseenChange):
+        accept(vault, [ada.note], {ada.note: ada.version})
+    revert(vault, bob.note, bob.version)
+    assert review(vault) == []
 
 
 def test_taking_back_is_a_new_commit(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -12,6 +13,7 @@ from gametape.desk.database import drafts
 from gametape.desk.desk import open_desk
 from gametape.desk.vault.review import review
 from gametape.desk.vault.vault import NoteWriter, Vault
+from gametape.studio.web import desk_page
 
 from ..runs import HOSTILE
 from .site import OWN, browser, check_harmless, open_site, write_tape
@@ -112,6 +114,26 @@ def test_a_note_that_was_changed_since_it_was_shown_is_left_alone(
     vault = note_in(home, "likes tables")
     action, fields = forms(client)[decision]
     note_in(home, "likes tables and something nobody has seen", 2)
+    answer = client.post(action, data=fields)
+    assert "was changed since you saw it" in check_harmless(answer.text).text
+    assert len(review(vault)) == 1
+    assert "nobody has seen" in (vault.read("people/ada") or "")
+
+
+@pytest.mark.parametrize("decision", ["accept", "revert"])
+def test_a_note_that_changes_between_the_look_and_the_decision_is_left_alone(
+    client: TestClient, home: Path, decision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is done before the vault is locked for the decision, the agent may write after it."""
+    vault = note_in(home, "likes tables")
+    action, fields = forms(client)[decision]
+    decide = {"accept": desk_page.accept, "revert": desk_page.revert}[decision]
+
+    def write_first(*words: Any) -> Any:
+        note_in(home, "likes tables and something nobody has seen", 2)
+        return decide(*words)
+
+    monkeypatch.setattr(desk_page, decision, write_first)
     answer = client.post(action, data=fields)
     assert "was changed since you saw it" in check_harmless(answer.text).text
     assert len(review(vault)) == 1

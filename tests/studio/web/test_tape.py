@@ -7,6 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from gametape.record.journal_format import header_line, step_line
+from gametape.studio.web.export import write_export
 from gametape.studio.web.tape import COMPACTION, EVENT, FAILED, FLAG, SLICE, TARGET
 
 from ..runs import HOSTILE, make_run, make_trajectory, target
@@ -131,6 +132,44 @@ def test_texts_are_cut_and_have_no_control_characters(client: TestClient, tmp_pa
     assert "(30,000 more characters)" in answer.json()["steps"][0]["text"]
     assert not {"\\u001b", "\x1b", "\u202e", "\\u0000"} & {*answer.text}
     assert answer.json()["steps"][0]["calls"][0]["name"] == "f?"
+
+
+@pytest.mark.parametrize("levels", [90, 150, 300, 500, 700, 850, 900, 930, 960, 990])
+def test_what_is_nested_deep_is_cut_or_refused_in_one_line(client: TestClient, tmp_path: Path, levels: int) -> None:
+    """The reader of JSON, what makes JSON and what counts the levels of calls each have a limit of their own."""
+    deep = '{"a":' * levels + '"deepest"' + "}" * levels
+    call = '{"tool_call_id": "1", "function_name": "f", "arguments": %s}' % deep  # noqa: UP031 - braces
+    steps = f'[{{"step_id": 1, "source": "agent", "message": {deep}, "tool_calls": [{call}]}}]'
+    extra = f'{{"reward": {deep}, "gametape": {{"targets": [{{"step": 1, "span": {deep}, "text": {deep}}}]}}}}'
+    path = tmp_path / "run" / "trajectories" / "x.json"
+    path.write_text(f'{{"schema_version": "ATIF-v1.7", "steps": {steps}, "extra": {extra}}}')
+    for address in ("/data/tape?run=run&rollout=x", "/data/steps?run=run&rollout=x&first=0", "/rollouts?run=run"):
+        answer = client.get(address)
+        assert answer.status_code == 200 or "levels of nesting" in answer.text, address
+    (tmp_path / "run" / "metrics.jsonl").write_text(f'{{"kind": "alarm", "advice": {deep}}}\n')
+    (tmp_path / "run" / "config.toml").write_text(f"a = {'[' * levels}{']' * levels}\n")
+    for address in ("/", "/run?run=run", "/data/series?run=run", "/data/runs"):
+        assert client.get(address).status_code == 200, address
+    write_export(tmp_path / "run", tmp_path / "out.html")
+
+
+def test_arguments_of_a_few_hundred_levels_are_cut(client: TestClient, tmp_path: Path) -> None:
+    deep: dict[str, object] = {"a": "deepest"}
+    for _ in range(180):
+        deep = {"a": deep}
+    call = {"tool_call_id": "1", "function_name": "f", "arguments": deep}
+    write_tape(tmp_path / "run" / "trajectories" / "x.json", [step_of(1, tool_calls=[call])])
+    answer = client.get("/data/steps?run=run&rollout=x&first=0")
+    assert (answer.status_code, "deepest" in answer.text) == (200, False)
+
+
+@pytest.mark.parametrize("odd", [rb'{"rollout": "\q"}', b'{"rollout": "\xff"}', b'{"rollout": "x', b'"rollout": "\\'])
+def test_a_line_of_a_target_that_cannot_be_read_hides_no_other(client: TestClient, tmp_path: Path, odd: bytes) -> None:
+    log = tmp_path / "run" / "targets.jsonl"
+    log.write_bytes(odd + b"\n" + log.read_bytes())
+    for _ in range(2):
+        steps = client.get("/data/steps?run=run&rollout=large.000&first=0").json()["steps"]
+        assert [found["update"] for found in steps[1]["targets"]] == [3]
 
 
 def test_a_running_tape_grows(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ A revert is a new commit. No commit is ever rewritten.
 """
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, NoReturn
 
 from gametape.core.errors import BadInput
@@ -18,11 +18,17 @@ MARK = "refs/gametape/reviewed"
 
 
 class NoteChange(NamedTuple):
-    """A note that differs from its accepted version: its diff, and the commits since, the newest first."""
+    """A note that differs from its accepted version: its diff, and the commits since, the newest first. `version`
+    stands for exactly this change: from which content to which."""
 
     note: str
     diff: tuple[str, ...]
     commits: tuple[Commit, ...]
+    version: str
+
+
+class UnseenChange(BadInput):
+    """A note is not, or not any more, as the person who decides has seen it. Nothing was changed."""
 
 
 def review(vault: Vault) -> list[NoteChange]:
@@ -32,14 +38,23 @@ def review(vault: Vault) -> list[NoteChange]:
         before, now = _accepted_files(repository), repository.files(repository.head)
         commits = list_commits(repository, f"{MARK}..HEAD")
     return [
-        NoteChange(note, _diff(repository, path, before.get(path), now.get(path)), _commits_of(path, commits))
+        NoteChange(
+            note,
+            _diff(repository, path, before.get(path), now.get(path)),
+            _commits_of(path, commits),
+            _version(path, before, now),
+        )
         for path in sorted({*before, *now})
         if (note := note_name(path)) and before.get(path) != now.get(path)
     ]
 
 
-def accept(vault: Vault, names: Sequence[str] = ()) -> list[str]:
-    """Accept the present version of notes, or of all if none is named; returns those that had changed."""
+def accept(vault: Vault, names: Sequence[str] = (), seen: Mapping[str, str] | None = None) -> list[str]:
+    """Accept the present version of notes, or of all if none is named; returns those that had changed.
+
+    With `seen`, which has the `version` of each note that a person was shown, raises `UnseenChange` where one of them
+    is another by now.
+    """
     repository = vault.repository
     with repository.locked():
         head = repository.head
@@ -47,6 +62,7 @@ def accept(vault: Vault, names: Sequence[str] = ()) -> list[str]:
         differing = [path for path in sorted({*before, *now}) if before.get(path) != now.get(path)]
         wanted = {_path(vault, name, {*before, *now}) or _refuse_unknown(name) for name in names}
         selected = [path for path in differing if path in wanted] if names else differing
+        _refuse_unseen(wanted if names else selected, before, now, seen)
         mark = repository.resolve(MARK)
         if not selected or head is None or mark is None:
             return []
@@ -59,10 +75,11 @@ def accept(vault: Vault, names: Sequence[str] = ()) -> list[str]:
     return [note for path in selected if (note := note_name(path))]
 
 
-def revert(vault: Vault, target: str) -> Commit:
+def revert(vault: Vault, target: str, seen: str | None = None) -> Commit:
     """Undo a commit, or all changes to a note since it was accepted, with a new commit.
 
-    Raises `BadInput` where there is nothing to undo, or where later changes depend on it.
+    Raises `BadInput` where there is nothing to undo, or where later changes depend on it; with `seen`, the `version` of
+    a note that a person was shown, `UnseenChange` where it is another by now.
     """
     repository = vault.repository
     with repository.locked():
@@ -70,10 +87,13 @@ def revert(vault: Vault, target: str) -> Commit:
         before = _accepted_files(repository)
         path = _path(vault, target, {*before, *now})
         if path is not None:
+            _refuse_unseen([path], before, now, None if seen is None else {path.removesuffix(".md"): seen})
             if now.get(path) == before.get(path):
                 raise BadInput(f"{target}: as it was accepted; name a commit to take back an older change")
             name, changes = path.removesuffix(".md"), {path: before.get(path)}
         else:
+            if seen is not None:
+                raise UnseenChange(f"{target}: no note that you saw; look at it again")
             commit = repository.resolve(target) or _refuse_unknown(target)
             name, changes = f"commit {commit[:10]}", _undo_changes(repository, commit, now)
         repository.commit(changes, f"{name}: taken back\n")
@@ -96,6 +116,19 @@ def _undo_changes(repository: VaultRepository, commit: str, now: Files) -> dict[
     if not changes:
         raise BadInput(f"{commit[:10]}: nothing of it is left to take back")
     return changes
+
+
+def _version(path: str, before: Files, now: Files) -> str:
+    return "..".join(f"{entry.mode}:{entry.id}" if entry else "none" for entry in (before.get(path), now.get(path)))
+
+
+def _refuse_unseen(paths: Iterable[str], before: Files, now: Files, seen: Mapping[str, str] | None) -> None:
+    if seen is None:
+        return
+    for path in paths:
+        note = path.removesuffix(".md")
+        if seen.get(note) != _version(path, before, now):
+            raise UnseenChange(f"{note}: was changed since you saw it; look at it again")
 
 
 def _accepted_files(repository: VaultRepository) -> Files:

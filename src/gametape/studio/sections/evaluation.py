@@ -5,11 +5,10 @@ from typing import Any
 
 from markupsafe import Markup
 
-from gametape.record.json_lines import read_lines
 from gametape.studio.line_chart import ChartSeries, line_chart
 from gametape.studio.page import ReportSection, printable_text
 from gametape.studio.run_place import RunPlace
-from gametape.studio.sections.json_file import read_json
+from gametape.studio.sections.json_file import read_json, read_json_lines
 from gametape.studio.step_view import amount, count, mapping, mappings, text_of
 
 _MOST_TASKS = 200
@@ -17,7 +16,7 @@ _MOST_TASKS = 200
 
 def evaluation_section(place: RunPlace) -> ReportSection:
     report = read_json(place.path / "report.json")
-    attempts = [line for line in read_lines(place.path / "attempts.jsonl") if "task" in line]
+    attempts = [line for line in read_json_lines(place.path / "attempts.jsonl") if "task" in line]
     tasks = _by_task(attempts)
     data = {
         "report": report,

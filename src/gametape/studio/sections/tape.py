@@ -5,6 +5,7 @@ from typing import Any
 
 from gametape.core.errors import BadInput
 from gametape.record.errors import printable_path
+from gametape.record.regular_file import read_beginning
 from gametape.studio.page import PageBudget, ReportSection, StepSelection
 from gametape.studio.run_place import RunPlace
 from gametape.studio.step_view import StepView
@@ -13,6 +14,7 @@ from gametape.studio.trajectory_view import TrajectoryView, read_trajectory
 MOST_STEPS = 400
 """The most steps of one trajectory."""
 _MOST_SUBAGENTS = 20
+_MOST_TEXT_BYTES = 16 << 20
 
 
 def tape_data(view: TrajectoryView, budget: PageBudget) -> dict[str, Any]:
@@ -31,8 +33,8 @@ def attempt_section(place: RunPlace, budget: PageBudget) -> ReportSection:
 
 
 def read_text(path: Path) -> str:
-    """A text file of a run, empty where there is none."""
+    """A text file of a run, up to a bound; empty where there is none."""
     try:
-        return path.read_text("utf-8", "replace")
+        return read_beginning(path, _MOST_TEXT_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""

@@ -41,7 +41,12 @@ def create_app(site: StudioSite, token: str | None = None) -> ASGIApp:
             *desk_routes(),
             static,
         ],
-        exception_handlers={GametapeError: tell_failure, OSError: tell_failure, 404: tell_unknown},
+        exception_handlers={
+            GametapeError: tell_failure,
+            OSError: tell_failure,
+            RecursionError: tell_failure,
+            404: tell_unknown,
+        },
     )
     app.state.site = site
     app.state.followers = set()
@@ -62,6 +67,8 @@ def tell_failure(request: Request, error: Exception) -> Response:
     if isinstance(error, OSError):
         where = printable_path(error.filename) if error.filename else "a file"
         reason = f"{where}: cannot be read ({error.strerror})"
+    elif isinstance(error, RecursionError):
+        reason = "too many levels of nesting"
     status = 404 if isinstance(error, NotThere | FileNotFoundError) else 403 if isinstance(error, ForeignForm) else 422
     if request.url.path.startswith(("/data/", "/events")):
         return JSONResponse({"error": printable_text(reason)}, status)

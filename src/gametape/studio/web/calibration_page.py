@@ -9,7 +9,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from gametape.core.errors import BadInput
-from gametape.record.trajectory_file import load_trajectory
+from gametape.record.regular_file import read_regular
+from gametape.record.trajectory_file import parse_bytes, require_trajectory
 from gametape.studio.web.catalogue import rollout_files
 from gametape.studio.web.pages import page_tabs, requested_run
 from gametape.studio.web.site import site_of
@@ -60,7 +61,7 @@ def _scores(pairs: ForecastOutcomes) -> dict[str, Any]:
 def _forecast(path: Path, size: int, changed: float) -> list[ForecastAttempt]:  # noqa: ARG001 - they tell a new file
     """Nothing of a record that cannot be read, or has no outcome yet."""
     try:
-        attempt = forecast_attempt(load_trajectory(path))
-    except BadInput:
+        attempt = forecast_attempt(require_trajectory(parse_bytes(read_regular(path, _MOST_BYTES)), path))
+    except (BadInput, OSError):
         return []
     return [attempt] if attempt is not None else []

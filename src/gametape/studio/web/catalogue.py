@@ -12,6 +12,7 @@ from itertools import chain
 from pathlib import Path
 
 from gametape.core.errors import BadInput
+from gametape.record.regular_file import is_regular
 from gametape.record.trajectory_discovery import is_trajectory_file
 from gametape.studio.run_place import RunKind, RunPlace, find_place
 
@@ -88,10 +89,10 @@ class RunCatalogue:
 def rollout_files(place: RunPlace) -> list[RolloutFile]:
     """The records of a run by their names, without opening one; of a closed record and its journal the closed one."""
     if place.trajectory:
-        status = place.trajectory.stat()
+        status = place.trajectory.lstat()
         return [RolloutFile(place.trajectory.stem, place.trajectory, status.st_size, status.st_mtime)]
     files: dict[str, RolloutFile] = {}
-    for entry in _entries(place.path / "trajectories"):
+    for entry in _record_entries(place.path):
         stem, suffix = os.path.splitext(entry.name)
         if suffix not in _SUFFIXES or not entry.is_file(follow_symlinks=False) or len(files) == MOST_ROLLOUTS:
             continue
@@ -108,8 +109,8 @@ def find_rollout(run: FoundRun, name: str) -> RolloutFile:
         directory = run.place.trajectory.parent if run.place.trajectory else run.place.path / "trajectories"
         for suffix in _SUFFIXES:
             path = directory / f"{wanted}{suffix}"
-            if path.is_file() and not path.is_symlink():
-                status = path.stat()
+            if is_regular(path) and (run.place.trajectory or not directory.is_symlink()):
+                status = path.lstat()
                 return RolloutFile(wanted, path, status.st_size, status.st_mtime)
     raise NotThere(f"{run.name}: it has no rollout {name!r}; it may have been deleted meanwhile")
 
@@ -141,6 +142,12 @@ def _runs_below(root: Path, below: Path, prefix: str) -> Iterator[FoundRun]:
                 path = Path(entry.path)
                 if entry.is_file(follow_symlinks=False) and is_trajectory_file(path):
                     yield FoundRun(prefix + path.relative_to(root).as_posix(), RunPlace("trajectory", path))
+
+
+def _record_entries(root: Path) -> "list[os.DirEntry[str]]":
+    """What is in `trajectories` of a run; nothing where that is a link."""
+    directory = root / "trajectories"
+    return [] if directory.is_symlink() else _entries(directory)
 
 
 def _entries(directory: Path) -> "list[os.DirEntry[str]]":

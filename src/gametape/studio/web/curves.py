@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from gametape.evals.statistics import wilson_interval
+from gametape.record.regular_file import open_regular, passed_lines
 from gametape.studio.step_view import count, mapping, tame_numbers
 
 MOST_POINTS = 2_000
 MOST_RUNS_KEPT = 32
-_BLOCK = 1 << 20
 _MOST_EVENTS = 500
 _UPDATE = b'{"kind": "update"'
 UPDATE_KEYS = (
@@ -49,13 +49,15 @@ class RunCurves:
 
     offset: int = 0
     inode: int = 0
+    inside: bool = False
+    """Whether `offset` lies in a line that is too long to be read."""
     stride: int = 1
     seen: int = 0
     updates: list[Row] = field(default_factory=list)
     evals: list[Row] = field(default_factory=list)
     alarms: list[Row] = field(default_factory=list)
     left_out: int = 0
-    """Evaluations and alarms beyond the bound, and lines that are no JSON."""
+    """Evaluations and alarms beyond the bound, and lines that are no JSON or too long."""
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -114,18 +116,17 @@ class CurveStore:
 
 def read_on(log: Path, known: RunCurves) -> RunCurves:
     try:
-        with log.open("rb") as file:
+        with open_regular(log) as file:
             status = os.fstat(file.fileno())
             if status.st_size < known.offset or (known.inode and status.st_ino != known.inode):
                 known = RunCurves()
             known.inode = status.st_ino
-            file.seek(known.offset)
-            rest = b""
-            while block := file.read(_BLOCK):
-                *lines, rest = (rest + block).split(b"\n")
-                for line in lines:
-                    known.offset += len(line) + 1
+            for line, end, goes_on in passed_lines(file, known.offset, known.inside):
+                known.offset, known.inside = end, goes_on
+                if line is not None:
                     known.add_line(line)
+                else:
+                    known.left_out += not goes_on
     except OSError:
         return known
     return known

@@ -5,7 +5,6 @@ has changed it since, nothing is decided and the page says so. The desk is opene
 one is not given one.
 """
 
-import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -116,13 +115,10 @@ def _decide_note(site: StudioSite, form: dict[str, str]) -> Response:
     note = form.get("note", "")
     try:
         vault = Vault.open(site.catalogue.home / "vault")
-        change = next((change for change in review(vault) if change.note == note), None)
-        if change is None or not compare_digest(_digest(change), form.get("seen", "")):
-            return _back(f"{note}: was changed since you saw it; look at it again")
         if form.get("decision") == "accept":
-            accept(vault, [note])
+            accept(vault, [note], {note: form.get("seen", "")})
             return _back(f"{note}: accepted")
-        revert(vault, note)
+        revert(vault, note, form.get("seen", ""))
         return _back(f"{note}: taken back")
     except GametapeError as error:
         return _back(str(error))
@@ -160,12 +156,7 @@ def _changes(site: StudioSite) -> tuple[list[ShownChange], str]:
 
 def _shown(change: NoteChange) -> ShownChange:
     diff = [line[:_LONGEST_LINE] for line in change.diff[:_MOST_DIFF_LINES]]
-    return ShownChange(change.note, diff, change.commits, _digest(change), diff == [*change.diff])
-
-
-def _digest(change: NoteChange) -> str:
-    text = "\0".join([change.note, *change.diff, *(commit.id for commit in change.commits)])
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return ShownChange(change.note, diff, change.commits, change.version, diff == [*change.diff])
 
 
 def _heartbeat(desk: Desk, name: str) -> dict[str, Any]:

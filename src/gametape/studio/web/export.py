@@ -82,7 +82,7 @@ def _tape_answers(site: StudioSite, run: FoundRun, file: RolloutFile, room: int)
             room -= len(text)
             if room < 0:
                 return {}
-    except BadInput:
+    except (BadInput, RecursionError):
         return {}
     return answers
 

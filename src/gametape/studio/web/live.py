@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+from gametape.record.regular_file import is_regular, open_regular, passed_lines
 from gametape.studio.web.curves import curve_row
 
 SECONDS_BETWEEN_LOOKS = 0.5
@@ -27,18 +28,18 @@ async def follow_log(log: Path, offset: int, is_gone: Callable[[], Awaitable[boo
     """`rows` for what was added after `offset`; `anew` where the log is shorter than that or another one, so that the
     page has to read it again; `gone` where the run was deleted."""
     quiet = 0
-    inode = _inode(log)
+    inode, inside = _inode(log), False
     while not await is_gone():
         inode = inode or _inode(log)
         if not inode and log.parent.is_dir():  # it has not begun to write
             await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
             continue
-        found = await asyncio.to_thread(_added, log, offset, inode)
+        found = await asyncio.to_thread(_added, log, offset, inode, inside)
         if found is None:
             kind = "anew" if log.exists() else "gone"
             yield server_event(kind, {})
             return
-        rows, offset = found
+        rows, offset, inside = found
         if rows:
             quiet = 0
             yield server_event("rows", {"rows": rows, "offset": offset}, offset)
@@ -49,23 +50,24 @@ async def follow_log(log: Path, offset: int, is_gone: Callable[[], Awaitable[boo
         await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
 
 
-def _added(log: Path, offset: int, inode: int) -> tuple[list[dict[str, Any]], int] | None:
+def _added(log: Path, offset: int, inode: int, inside: bool) -> tuple[list[dict[str, Any]], int, bool] | None:
     try:
-        with log.open("rb") as file:
+        with open_regular(log) as file:
             status = os.fstat(file.fileno())
             if status.st_size < offset or status.st_ino != inode:
                 return None
-            file.seek(offset)
-            data = file.read(_MOST_BYTES)
+            rows = []
+            for line, end, goes_on in passed_lines(file, offset, inside, most=_MOST_BYTES):
+                offset, inside = end, goes_on
+                if line is not None and (row := curve_row(line)) is not None:
+                    rows.append(row)
     except OSError:
         return None
-    whole = data[: data.rfind(b"\n") + 1]
-    rows = [row for line in whole.splitlines() if (row := curve_row(line)) is not None]
-    return [row for row in rows if row["kind"] in ("update", "eval", "alarm")], offset + len(whole)
+    return [row for row in rows if row["kind"] in ("update", "eval", "alarm")], offset, inside
 
 
 def _inode(log: Path) -> int:
     try:
-        return log.stat().st_ino
+        return log.stat().st_ino if is_regular(log) else 0
     except OSError:
         return 0

@@ -7,6 +7,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from gametape.core.errors import BadInput
+from gametape.record.regular_file import read_beginning
 from gametape.studio.sections.json_file import read_json
 from gametape.studio.step_view import mapping, mappings, tame_numbers, text_of
 from gametape.studio.web.catalogue import FoundRun, find_rollout
@@ -71,8 +72,7 @@ def _attempt(site: StudioSite, run: FoundRun) -> dict[str, Any]:
 
 def _patch(run: FoundRun) -> str:
     """The beginning of the patch, empty where there is none."""
-    path = run.place.path / "patch.diff"
-    if path.is_symlink() or not path.is_file():
+    try:
+        return read_beginning(run.place.path / "patch.diff", _MOST_PATCH_BYTES).decode("utf-8", "replace")
+    except OSError:
         return ""
-    with path.open("rb") as file:
-        return file.read(_MOST_PATCH_BYTES).decode("utf-8", "replace")

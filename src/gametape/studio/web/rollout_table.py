@@ -93,7 +93,7 @@ def read_facts(file: RolloutFile) -> RolloutFacts:
     try:
         tape = Tape(index_trajectory(file.path))
         tape.read_on()
-    except BadInput as error:
+    except (BadInput, RecursionError) as error:
         return RolloutFacts(file.name, "broken", problem=_short(str(error)))
     rows = tape.all_facts()
     hints = [hint for hint in tape.hints if count(hint.get("step"))]

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gametape.record.lock import held_files, is_held
+from gametape.record.regular_file import open_regular, read_beginning, read_regular
+from gametape.studio.sections.json_file import MOST_JSON_BYTES
 from gametape.studio.step_view import count, mapping, tame_numbers, text_of
 from gametape.studio.web.catalogue import FoundRun
 
@@ -91,10 +93,9 @@ def _last(lines: list[dict[str, Any]], kind: str) -> dict[str, Any]:
 
 def _evaluation(run: FoundRun, held: set[tuple[int, int, int]]) -> RunRow:
     log = run.place.path / "attempts.jsonl"
-    with log.open("rb") as file:
+    with open_regular(log) as file:
         settings = _parsed(file.readline(_TAIL_BYTES))
-    report_file = run.place.path / "report.json"
-    report = _parsed(report_file.read_bytes()) if report_file.is_file() else {}
+    report = _read_object(run.place.path / "report.json")
     state: RunState = "running" if is_held(log, held) else "ended" if report else "halted"
     return RunRow(
         name=run.name,
@@ -109,9 +110,7 @@ def _evaluation(run: FoundRun, held: set[tuple[int, int, int]]) -> RunRow:
 
 def _desk_job(run: FoundRun) -> RunRow:
     root, kind = run.place.path, run.place.kind
-    told = _parsed((root / f"{kind}.json").read_bytes())
-    result_file = root / "result.json"
-    result = _parsed(result_file.read_bytes()) if result_file.is_file() else {}
+    told, result = _read_object(root / f"{kind}.json"), _read_object(root / "result.json")
     state: RunState = "open"
     if result:
         state = "reached" if result.get("reached") is True else "not reached"
@@ -132,17 +131,18 @@ def _record(run: FoundRun, held: set[tuple[int, int, int]]) -> RunRow:
 
 def read_config(root: Path) -> dict[str, Any]:
     """The settings of a training run; empty where there are none. ValueError for a file that is no TOML."""
-    path = root / "config.toml"
-    if not path.is_file():
+    try:
+        return tomllib.loads(read_beginning(root / "config.toml", _MOST_CONFIG_BYTES).decode())
+    except FileNotFoundError:
         return {}
-    with path.open("rb") as file:
-        return tomllib.loads(file.read(_MOST_CONFIG_BYTES).decode())
+    except RecursionError:
+        raise ValueError("config.toml: too many levels of nesting") from None
 
 
 def last_lines(path: Path) -> Iterator[dict[str, Any]]:
     """The whole lines at the end of a file of JSON objects, however long it is."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             size = file.seek(0, 2)
             file.seek(max(0, size - _TAIL_BYTES))
             lines = file.read(_TAIL_BYTES).split(b"\n")
@@ -153,6 +153,14 @@ def last_lines(path: Path) -> Iterator[dict[str, Any]]:
             yield _parsed(line)
         except ValueError:
             continue
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    """The object in a small file; empty where there is no file."""
+    try:
+        return _parsed(read_regular(path, MOST_JSON_BYTES))
+    except FileNotFoundError:
+        return {}
 
 
 def _parsed(data: bytes) -> dict[str, Any]:
@@ -175,6 +183,6 @@ def _short(value: Any) -> str:
 
 def _changed(path: Path) -> float:
     try:
-        return path.stat().st_mtime
+        return path.lstat().st_mtime
     except OSError:
         return 0.0

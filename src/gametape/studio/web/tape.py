@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from gametape.record.trajectory_index import TrajectoryIndex, index_trajectory
 from gametape.studio.page import printable_text, short_model
 from gametape.studio.step_view import (
+    MOST_LEVELS,
     StepMark,
     amount,
     count,
@@ -331,13 +332,15 @@ def _bits(results: Any, marks: tuple[StepMark, ...], ours: Mapping[str, Any], co
     return bits
 
 
-def _shown(value: Any) -> Any:
-    """Plain data with texts that are printable and not endless."""
+def _shown(value: Any, levels: int = MOST_LEVELS) -> Any:
+    """Plain data with texts that are printable and not endless, and with three dots for what is nested too deep."""
     if isinstance(value, str):
         return _cut(value)
+    if isinstance(value, Mapping | list | tuple) and not levels:
+        return "..."
     if isinstance(value, Mapping):
-        return {printable_text(str(key))[:200]: _shown(entry) for key, entry in value.items()}
-    return [_shown(entry) for entry in value] if isinstance(value, list | tuple) else _safe(value)
+        return {printable_text(str(key))[:200]: _shown(entry, levels - 1) for key, entry in value.items()}
+    return [_shown(entry, levels - 1) for entry in value] if isinstance(value, list | tuple) else _safe(value)
 
 
 def _safe(value: Any) -> Any:

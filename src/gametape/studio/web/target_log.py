@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gametape.record.regular_file import open_regular, passed_lines
 from gametape.studio.step_view import count, tame_numbers
 
-_ROLLOUT = re.compile(rb'"rollout": ("(?:[^"\\]|\\.)*")')
+_ROLLOUT = re.compile(rb'"rollout": ("(?:[^"\\]|\\.){0,1024}+")')
 _MOST_KEPT = 16
 _MOST_LINES = 200_000
 _MOST_OF_A_ROLLOUT = 200
+_MOST_BYTES_OF_A_ROLLOUT = 64 << 20
 _LONGEST_LINE = 8 << 20
 
 
@@ -25,33 +27,39 @@ class TargetLog:
     path: Path
     offset: int = 0
     inode: int = 0
+    inside: bool = False
+    """Whether `offset` lies in a line that is too long to be read."""
     lines: int = 0
     places: defaultdict[str, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
 
     def read_on(self) -> None:
         try:
-            with self.path.open("rb") as file:
+            with open_regular(self.path) as file:
                 status = os.fstat(file.fileno())
                 if status.st_size < self.offset or (self.inode and status.st_ino != self.inode):
-                    self.offset = self.lines = 0
+                    self.offset, self.lines, self.inside = 0, 0, False
                     self.places.clear()
                 self.inode = status.st_ino
-                file.seek(self.offset)
-                while self.lines < _MOST_LINES:
-                    line = file.readline(_LONGEST_LINE)
-                    if not line.endswith(b"\n"):
+                for line, end, goes_on in passed_lines(file, self.offset, self.inside, _LONGEST_LINE):
+                    if self.lines == _MOST_LINES:
                         return
-                    self._add(line)
+                    if line is not None:
+                        self._add(line)
+                    self.offset, self.inside = end, goes_on
+                    self.lines += not goes_on
         except OSError:
             return
 
     def _add(self, line: bytes) -> None:
+        """Note where a line at `offset` lies; one whose rollout has no name that can be read belongs to none."""
         if found := _ROLLOUT.search(line):
-            places = self.places[str(json.loads(found[1]))]
+            try:
+                rollout = str(json.loads(found[1]))
+            except ValueError:
+                return
+            places = self.places[rollout]
             if len(places) < _MOST_OF_A_ROLLOUT:
                 places.append((self.offset, len(line)))
-        self.offset += len(line)
-        self.lines += 1
 
     def of(self, rollout: str) -> dict[int, list[dict[str, Any]]]:
         """What the targets of a rollout did, by step, the earliest update first."""
@@ -59,8 +67,12 @@ class TargetLog:
         if not self.places.get(rollout):
             return by_step
         try:
-            with self.path.open("rb") as file:
+            with open_regular(self.path) as file:
+                room = _MOST_BYTES_OF_A_ROLLOUT
                 for offset, length in self.places[rollout]:
+                    room -= length
+                    if room < 0:
+                        break
                     file.seek(offset)
                     entry = _parsed(file.read(length))
                     by_step.setdefault(count(entry.get("step")), []).append(entry)

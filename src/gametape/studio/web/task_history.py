@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gametape.record.regular_file import open_regular
 from gametape.studio.page import printable_text
 from gametape.studio.step_view import count, mapping, tame_numbers
 
@@ -55,7 +56,7 @@ def read_task_history(log: Path) -> tuple[list[TaskHistory], bool]:
 
 def _last_lines(log: Path) -> tuple[Iterator[bytes], bool]:
     try:
-        with log.open("rb") as file:
+        with open_regular(log) as file:
             size = file.seek(0, 2)
             file.seek(max(0, size - _MOST_BYTES))
             data = file.read(_MOST_BYTES)

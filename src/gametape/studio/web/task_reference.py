@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from gametape.record.regular_file import read_regular
 from gametape.studio.page import printable_text
 from gametape.studio.step_view import mapping
 from gametape.studio.web.catalogue import HOME_PREFIX, FoundRun, RunCatalogue
@@ -28,8 +29,8 @@ def deleted_lines(catalogue: RunCatalogue, run: FoundRun, task: str) -> list[str
     if directory is None:
         return []
     try:
-        table = tomllib.loads(_read(directory / "task.toml"))
-        patch = _read(directory.joinpath(*_PATCH))
+        table = tomllib.loads(read_regular(directory / "task.toml", _MOST_BYTES).decode())
+        patch = read_regular(directory.joinpath(*_PATCH), _MOST_BYTES).decode()
     except (OSError, ValueError):
         return []
     settings = mapping(mapping(table.get("metadata")).get("gametape"))
@@ -50,14 +51,6 @@ def _find(root: Path, path: Path, task: str) -> Path | None:
             return found
         here = here.parent
     return None
-
-
-def _read(path: Path) -> str:
-    with path.open("rb") as file:
-        data = file.read(_MOST_BYTES + 1)
-    if len(data) > _MOST_BYTES:
-        raise ValueError("too large")
-    return data.decode()
 
 
 def _files(patch: str) -> list[list[str]]:

@@ -7,6 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gametape.record.regular_file import read_regular
 from gametape.studio.page import printable_text
 
 if TYPE_CHECKING:
@@ -63,8 +64,8 @@ def _load(path: Path) -> TokenTexts:
     from tokenizers import Tokenizer  # noqa: PLC0415 - slow to import, and only tapes need it
 
     try:
-        if not path.is_file() or path.stat().st_size > _MOST_BYTES:
+        if path.parent.is_symlink():
             return TokenTexts()
-        return TokenTexts(Tokenizer.from_file(str(path)))
+        return TokenTexts(Tokenizer.from_buffer(read_regular(path, _MOST_BYTES)))
     except Exception:  # the library has nothing more precise, and the tape is readable without texts
         return TokenTexts()
