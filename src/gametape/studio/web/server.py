@@ -38,10 +38,10 @@ def bind_studio(host: str, port: int) -> BoundStudio:
         listening = socket.create_server((host, port), family=family)
     except (OSError, OverflowError, UnicodeError) as error:
         number = None if isinstance(error, socket.gaierror) else getattr(error, "errno", None)
-        why = os.strerror(number) if number else str(error)
-        if number and number != errno.EADDRNOTAVAIL:
-            raise MissingDependency(f"port {port} at {host}: {why}; give --port another one, or 0 for any") from None
-        raise BadInput(f"{host}: not an address of this machine ({why}); give another --host") from None
+        if number is None:
+            raise BadInput(f"{host}: not an address of this machine ({error})") from None
+        advice = "another --host" if number == errno.EADDRNOTAVAIL else "--port another one, or 0 for any"
+        raise MissingDependency(f"port {port} at {host}: {os.strerror(number)}; give {advice}") from None
     return BoundStudio(listening, None if host in LOOPBACK else make_token(), host)
 
 
